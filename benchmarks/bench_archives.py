@@ -1,8 +1,8 @@
-"""What an archive costs: the crawl of a recorded web beside that of its indices, URL by URL.
+"""Cost of an archive: crawls of a recorded web compared with crawls of its index, URL by URL.
 
-Run: ``python benchmarks/bench_archives.py [--budget N] [--repeats N] [uci] [wikipedia]``. One
-topic a web, best-first and apprentice, of the critic of the web's own labels; each crawl is made
-several times in this process, in turn, and the least processor time counts.
+Run: ``python benchmarks/bench_archives.py [--budget N] [--repeats N] [uci] [wikipedia]``. Each web
+has one topic, a critic trained on the web's labels, and the strategies best-first and apprentice.
+Each crawl is repeated in this process, in turn, and the minimum processor time counts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from focuscrawl.webs.capture_index import write_index
 
 
 def crawl(web: str, where: Path, strategy: str, budget: int) -> tuple[float, list[object]]:
-    """Crawl; return the seconds of processor time it took, and what was fetched."""
+    """Crawl; return the seconds of processor time, and the fetched URLs."""
     with tempfile.TemporaryDirectory() as folder:
         plan = CrawlConfig(
             topic=topics(web)[1],
@@ -61,7 +61,7 @@ def main() -> None:
                     took[place] = min(took[place], seconds)
                     fetched = fetched or pages
                     if pages != fetched:
-                        raise SystemExit(f"{place}: not the crawl of the recording")
+                        raise SystemExit(f"{place}: the crawl differs from that of the recording")
             for place, name in zip(places, ("recording", "CDXJ", "table"), strict=True):
                 ratio = took[recorded] / took[place]
                 print(f"{web} {strategy} {name}: {given.budget} fetches, pages/s x {ratio:.2f}")

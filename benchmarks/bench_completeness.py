@@ -1,7 +1,7 @@
-"""Estimates of completeness against the truth of closed replays, and where they end a crawl.
+"""Estimates of recall compared with the truth in replays, and crawls stopped by these estimates.
 
 Run: ``python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`` (hours;
-crawls that are done are kept). What follows its heading there is replaced, with a figure.
+finished crawls are kept). The section after its heading in that file is replaced, with a figure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from replays import KEPT, ROOT, WEBS, critic, recording, run, seeds, topics
 from stopping_rules import ENOUGH, MORE, Ending, curves, picture_of_rules
 
-from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.completeness.stop_rules import StopExpression
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
@@ -31,9 +31,9 @@ from focuscrawl.webs import RecordedWeb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
 
-FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of which quarters are taken; 0: all
+FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of a crawl; 0: to its end
 QUARTERS = (0.25, 0.5, 0.75, 1.0)
 NEAR, ASKED = 0.15, 0.9
 HEADING = "## Measured"
@@ -41,9 +41,9 @@ CLASSES = ("course", "department", "faculty", "project", "staff", "student")
 
 INTRODUCTION = f"""\
 Written by `python benchmarks/bench_completeness.py --out docs/research/stopping-studies.md`:
-closed replays with the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what
-`recall {ASKED}` had not ended by then went on, to its end or as far as it was kept.
-The truth is every page in reach with R > ½.
+replays with the apprentice and a critic trained on the web's labels. Fetches: {{lengths}}. Crawls
+that `recall {ASKED}` had not stopped by then continued to the end of their frontier or recording.
+The truth is every reachable page with relevance above ½.
 
 | web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \
 | stops at ≥ {ENOUGH} | fetches / needed, median | 80 % | ≤ {MORE} | both |
@@ -51,23 +51,23 @@ The truth is every page in reach with R > ½.
 LEGEND = f"""\
 ![Estimated against true recall](pictures/stopping.png)
 
-Estimates are the last ones before a quarter, a half, three quarters and the whole of so many
-fetches are over. *By labels*: against the recall of the labelled pages in reach, whatever the
-critic says of them. *Stops*: what `recall {ASKED}` would have done; *needed* are the fetches by
-which this crawl, in its order, had a true recall of {ASKED}: what a rule would take that knows the
-truth. Where the crawl was too short for that, as many as it has stand in. A crawl that the rule
-does not end (-) takes all its fetches, and is none of *both*. **!**: the interval does
-not hold. In the picture a line is a crawl, and the dot where the rule would end it."""
+Estimates are the last before a quarter, a half, three quarters and the end of these fetches. *By
+labels*: error against the recall of reachable pages with the topic's label. *Stops*: where
+`recall {ASKED}` stops the crawl. *Needed*: fetches until a true recall of {ASKED}, or all
+fetches if the crawl was too short. A crawl that the rule does not stop (-) uses all its fetches,
+and does not count in *both*. **!**: the interval does not contain the truth. In the figure each
+line is a crawl, with a dot where the rule stops it."""
 COMPARED = f"""\
 ### Other rules
 
-What other rules would have done on the same crawls, for several values of their constant: the
-share of topics left with {ENOUGH} or more, the median and the 80 % quantile of fetches / needed,
-the share within {MORE}, and of topics with both.
+The table shows other rules on the same crawls, for several values of their constant: the share of
+topics stopped at a recall of {ENOUGH} or more, the median and 80 % quantile of fetches / needed,
+the share within {MORE}, and the share of topics with both.
 
-- *estimate*: it has reached so much; *estimate, held*: {ASKED}, for the last share of the fetches;
-- *knee*: the harvest before the knee of the curve of relevant pages is so many times that after
-  it (Cormack and Grossman, 2016); *lull*: so little of what is here came in the last fifth.
+- *estimate*: estimated recall of the constant; *estimate, held*: estimated recall of {ASKED} over
+  this share of the latest fetches;
+- *knee*: ratio of the harvest rates before and after the knee of the curve of relevant pages
+  (Cormack and Grossman, 2016); *lull*: share of the relevant pages found in the last fifth.
 
 ![Rules compared](pictures/stopping-rules.png)
 """
@@ -75,13 +75,16 @@ the share within {MORE}, and of topics with both.
 
 @dataclass(frozen=True)
 class Outcome:
-    """A crawl of a topic: its estimates, and the truth.
+    """The estimates and the true recall of a crawl.
 
     Attributes
     ----------
-    relevant : pages with R > ½ that the seeds can reach
-    found : int64 (n_fetches,), how many of them were here after each fetch
-    labelled : recall of the pages in reach that have the topic's label, at each fetch
+    relevant : int
+        Pages with relevance above 1/2 that the seeds can reach.
+    found : NDArray[np.int64]
+        Number of these pages after each fetch.
+    labelled : NDArray[np.float64]
+        Recall of reachable pages with the topic's label after each fetch.
     """
 
     web: str
@@ -89,27 +92,27 @@ class Outcome:
     relevant: int
     found: np.ndarray
     labelled: np.ndarray
-    estimates: list[Estimate]
+    estimates: list[RecallEstimate]
 
     @property
     def needed(self) -> int | None:
-        """Fetches to the recall that is asked for; None: the crawl was too short."""
+        """Fetches until the requested recall; None if the crawl was too short."""
         at = int(np.searchsorted(self.found, np.ceil(ASKED * self.relevant - 1e-9))) + 1
         return at if at <= len(self.found) else None
 
     @property
-    def stopped(self) -> Estimate | None:
-        """The estimate by which ``stop="recall 0.9"`` would have ended the crawl; None: none."""
+    def stopped(self) -> RecallEstimate | None:
+        """Estimate at which ``stop="recall 0.9"`` stops the crawl; None if it does not stop."""
         return ended(self.estimates)
 
     @property
     def fetches(self) -> int:
-        """How many fetches the rule takes: all there are, if it does not end the crawl."""
+        """Fetches until the rule stops the crawl, or all fetches."""
         return len(self.found) if self.stopped is None else self.stopped.fetched
 
     @property
     def ending(self) -> Ending:
-        """What rules are compared by."""
+        """Measures for comparing rules."""
         return Ending(
             found=self.found,
             relevant=self.relevant,
@@ -118,32 +121,32 @@ class Outcome:
         )
 
     def recall(self, fetches: int) -> float:
-        """Return the true recall after so many fetches."""
+        """Return the true recall after a number of fetches."""
         return float(self.found[fetches - 1]) / self.relevant
 
-    def at_quarters(self) -> list[Estimate]:
-        """Return the last estimates before each quarter of the crawl is over."""
+    def at_quarters(self) -> list[RecallEstimate]:
+        """Return the last estimate before the end of each quarter of the crawl."""
         whole = min(len(self.found), FETCHES[self.web] or len(self.found))
         ends = [max(share * whole, 20) for share in QUARTERS]
         return [max((e for e in self.estimates if e.fetched <= end), key=_fetched) for end in ends]
 
-    def holds(self, estimate: Estimate) -> bool:
+    def holds(self, estimate: RecallEstimate) -> bool:
         low, high = estimate.interval
         return low - 1e-9 <= self.recall(estimate.fetched) <= high + 1e-9
 
 
-def _fetched(estimate: Estimate) -> int:
+def _fetched(estimate: RecallEstimate) -> int:
     return estimate.fetched
 
 
-def ended(estimates: list[Estimate]) -> Estimate | None:
-    """Return the estimate by which the rule ends a crawl; None: none does."""
+def ended(estimates: list[RecallEstimate]) -> RecallEstimate | None:
+    """Return the estimate at which the rule stops a crawl; None if it does not stop."""
     rule = StopExpression.parse(f"recall {ASKED}")
     return next((each for each in estimates if rule.reason(each, 0.0) is not None), None)
 
 
 def prepared(web: str) -> tuple[Path, Path, list[str], list[tuple[str, str]]]:
-    """Return critic, seeds, topics and labels (url, topic) of a web."""
+    """Return the critic, seeds, topics and labels (url, topic) of a web."""
     if web != "webkb":
         with (WEBS / web / "labels.csv").open(encoding="utf-8", newline="") as file:
             labels = [(row["url"], row["topic"]) for row in csv.DictReader(file)]
@@ -163,20 +166,20 @@ def prepared(web: str) -> tuple[Path, Path, list[str], list[tuple[str, str]]]:
 
 
 def crawl(web: str, topic: str, given: dict[str, Path]) -> None:
-    """Crawl a topic for so many fetches, and to the end if the rule has not ended it by then."""
+    """Crawl a topic for a number of fetches, then to the end if the rule has not stopped it."""
     folder = given["crawl_dir"]
     for budget in (FETCHES[web], 0):
         arguments = {"topic": topic, "web": recording(web), "budget": budget, **given}
         named = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
         command = [sys.executable, "-m", "focuscrawl", "crawl", *named, "-L", "ERROR"]
         run([*command, "-s", "FOCUSCRAWL_PROGRESS=0"])
-        if not budget or ended(read_estimates(folder / FILE)) is not None:
+        if not budget or ended(read_estimates(folder / ESTIMATES_FILE)) is not None:
             break
     (folder / "done").touch()
 
 
 def measure(web: str, kept: Path) -> list[Outcome]:
-    """Crawl every topic of a web that was not crawled yet; return what came of it."""
+    """Crawl the remaining topics of a web; return the outcomes of all."""
     judge, start, paths, labels = prepared(web)
     recorded, outcomes = RecordedWeb(recording(web)), list[Outcome]()
     whole = judge_web(recorded, load_critic(str(judge), paths[0]))
@@ -198,14 +201,18 @@ def measure(web: str, kept: Path) -> list[Outcome]:
                 int((whole.relevance(topic)[reach] > 0.5).sum()),
                 np.cumsum(pages["relevance"].to_numpy() > 0.5),
                 np.cumsum(pages["url"].isin(wanted).to_numpy()) / max(len(wanted), 1),
-                [each for each in read_estimates(folder / FILE) if each.fetched <= len(pages)],
+                [
+                    each
+                    for each in read_estimates(folder / ESTIMATES_FILE)
+                    if each.fetched <= len(pages)
+                ],
             )
         )
     return outcomes
 
 
 def table(outcomes: Sequence[Outcome]) -> list[str]:
-    """One row a topic: truth, estimate and interval at each quarter, and where it would stop."""
+    """Format a row per topic: truth, estimate and interval at each quarter, and the stop."""
     heads = [f"{share:.0%}: true, estimate" for share in QUARTERS]
     lines = [
         "| topic | relevant | fetches | "
@@ -228,13 +235,13 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def summary(name: str, outcomes: Sequence[Outcome]) -> str:
-    """A row of how often the estimates and the rule were good enough."""
+    """Format how often the estimates and the rule were good enough."""
     made = [(each, estimate) for each in outcomes for estimate in each.at_quarters()]
     errors = np.array([abs(each.recall(e.fetched) - e.recall) for each, e in made])
     by_label = np.array([abs(each.labelled[e.fetched - 1] - e.recall) for each, e in made])
     held = np.mean([each.holds(e) for each, e in made])
     reached = np.array([each.recall(each.fetches) >= ENOUGH for each in outcomes])
-    # of a crawl that was too short for it: at least so many
+    # a lower bound for crawls that were too short
     more = np.array([e.fetches / (e.needed or len(e.found)) for e in outcomes])
     cells = [name, str(len(outcomes)), f"{np.mean(errors <= NEAR):.0%}", f"{errors.mean():.3f}"]
     cells += [f"{np.mean(by_label <= NEAR):.0%}", f"{held:.0%}", f"{reached.mean():.0%}"]
@@ -246,7 +253,7 @@ def summary(name: str, outcomes: Sequence[Outcome]) -> str:
 
 
 def picture(found: dict[str, list[Outcome]]) -> Figure:
-    """Draw estimated against true recall, crawl by crawl; a dot is where ``recall 0.9`` stops."""
+    """Draw estimated against true recall for each crawl; dots show where ``recall 0.9`` stops."""
     figure = Figure(figsize=(4 * len(found), 4), layout="constrained")
     plots = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
     for plot, (name, outcomes) in zip(plots, found.items(), strict=True):
@@ -278,10 +285,10 @@ def text(found: dict[str, list[Outcome]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Estimates of completeness against the truth.")
+    parser = argparse.ArgumentParser(description="Compare estimates of recall with the truth.")
     parser.add_argument("webs", nargs="*", default=[*FETCHES], help="recorded webs with labels")
     parser.add_argument("--out", type=Path, help="Markdown file whose last section is replaced")
-    parser.add_argument("--kept", type=Path, default=KEPT / "completeness", help="of the crawls")
+    parser.add_argument("--kept", type=Path, default=KEPT / "completeness", help="crawl folder")
     options = parser.parse_args()
     found = {web: measure(web, options.kept) for web in options.webs}
     print(text(found))

@@ -1,12 +1,12 @@
-"""Pages a second of a focused crawl, against a plain breadth-first Scrapy spider.
+"""Pages per second of a focused crawl compared with a plain breadth-first Scrapy spider.
 
 Run: ``python benchmarks/bench_crawl.py [--strategy S] [--budget N] [uci] [wikipedia]``, or with
-pytest. One process a crawl, one at a time, the two by turns: what disturbs the machine disturbs
-both, so the ratio of each pair counts, and the median of the pairs. Every repetition takes
-another topic's seeds. With ``--beside flat`` the other of a pair is the same crawl by a critic of
-that kind.
+pytest. Crawls run alternately in processes of their own, so that other load affects both. The
+result is the median of the ratios of pairs. Every pair uses the seeds of another topic. With
+``--beside flat`` the comparison is with the same crawl by a critic of that kind.
 
-In the crawl: from the first fetch done to the last. Whole: the process, imports included.
+"In the crawl" is the time from the first finished fetch to the last. "Whole" is the time of the
+process, with imports.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BUDGET = 1000
 
 @dataclass(frozen=True)
 class Speed:
-    """One crawl: pages fetched, seconds in the crawl and whole, bytes received."""
+    """One crawl: pages fetched, seconds of the crawl and of the process, bytes received."""
 
     pages: int
     seconds: float
@@ -78,9 +78,9 @@ def crawl_plainly(web: str, topic: str, budget: int) -> Speed:
 
 
 def compare(web: str, strategy: str, budget: int, pairs: int, beside: str | None = None) -> float:
-    """Crawl `pairs` times with both; print all, return the median ratio.
+    """Crawl `pairs` times with both; print all, and return the median ratio.
 
-    The other is the plain spider, or, `beside`, the same crawl by a critic of that kind.
+    The comparison is with the plain spider, or with a critic of the kind `beside`.
     """
     other = "the plain spider" if beside is None else f"a {beside} critic"
     ratios, wholes = [], []
@@ -114,7 +114,7 @@ def test_crawl(web: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of a focused crawl against a plain one.")
+    parser = argparse.ArgumentParser(description="Compare a focused crawl with a plain spider.")
     parser.add_argument("webs", nargs="*", default=["uci", "wikipedia"])
     parser.add_argument("--strategy", default="best-first")
     parser.add_argument("--budget", type=int, default=BUDGET)

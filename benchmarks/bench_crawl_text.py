@@ -1,13 +1,12 @@
-"""Pages a second of a crawl that takes the text of relevant pages, against one that does not.
+"""Pages per second of crawls that extract the text of relevant pages, and of those that do not.
 
 Run: ``python benchmarks/bench_crawl_text.py [--web wikipedia] [--strategy S] [--budget N]
-[--pairs N] [--extractor E]``, or with pytest. One process a crawl, the two by turns, another topic
-a pair: the ratio of each pair counts, and the median of the pairs.
+[--pairs N] [--extractor E]``, or with pytest. Crawls run alternately in processes of their own,
+each pair on another topic. The result is the median of the ratios of pairs.
 
-Pages a second are from the first fetch to the last, by the clock, and by the time of the
-processors that the crawl's own process has taken, which is what two cores with nothing else to do
-would take. Whole: the process, with the texts that are taken when the last page is there. CPU:
-user seconds of the crawl and of what takes its texts.
+Pages per second are measured from the first fetch to the last, by wall-clock time, and by the
+processor time of the crawl's own process, as on two idle cores. "Whole" is the time of the
+process until all texts are extracted. "CPU" is the user time of the crawl and its extractors.
 """
 
 from __future__ import annotations
@@ -80,7 +79,7 @@ def crawl(web: str, topic: str, strategy: str, budget: int, *options: str) -> Sp
 
 
 def compare(web: str, strategy: str, budget: int, pairs: int, extractor: str) -> float:
-    """Crawl `pairs` times with and without; print all, return the median ratio."""
+    """Crawl `pairs` times with and without texts; print all, and return the median ratio."""
     done: list[tuple[Speed, Speed]] = []
     found = topics(web)
     options = ("-s", "FOCUSCRAWL_TEXT=1", "-s", f"FOCUSCRAWL_TEXT_EXTRACTOR={extractor}")
@@ -91,7 +90,7 @@ def compare(web: str, strategy: str, budget: int, pairs: int, extractor: str) ->
         plain, taking = speeds[0], speeds[len(options)]
         done.append((plain, taking))
         print(f"{web} {topic}\n  without {plain}\n  with    {taking}", flush=True)
-    print(f"{web}, {strategy}, {extractor}: with texts, of the pages/s without")
+    print(f"{web}, {strategy}, {extractor}: pages/s with texts relative to without")
     for what, ratios in {
         "by the clock": [taking.rate / plain.rate for plain, taking in done],
         "by the crawl's processor": [taking.own_rate / plain.own_rate for plain, taking in done],
@@ -109,7 +108,7 @@ def test_text_while_crawling() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of a crawl with texts, and without.")
+    parser = argparse.ArgumentParser(description="Compare crawls with and without texts.")
     parser.add_argument("--web", default="wikipedia")
     parser.add_argument("--strategy", default="best-first")
     parser.add_argument("--budget", type=int, default=BUDGET)

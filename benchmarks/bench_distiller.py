@@ -1,10 +1,10 @@
 """Hubs and authorities among ten million random links.
 
-Run: ``python benchmarks/bench_distiller.py`` (half a minute, 2 GB), or with pytest; another
-number of links as the only argument. Both ends of a link are drawn from power laws, as on the
-Web: few pages have most links. A tenth as many pages as links, on a hundredth as many sites; a
-third of the pages was not fetched. Beside it, the time of one pass of scores along the links, and
-of a distillation that begins with the scores of nine tenths of the links.
+Run: ``python benchmarks/bench_distiller.py [LINKS]`` (half a minute, 2 GB), or with pytest. Both
+ends of a link are drawn from power laws, as on the Web: few pages have most links. There are ten
+links per page and ten pages per site, and a third of the pages is not fetched. For comparison, the
+benchmark times one pass of scores along the links, and a distillation that starts with the scores
+of nine tenths of the links.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def timed(step: Callable[[], Result]) -> tuple[Result, float]:
 
 
 def report(links: int) -> tuple[list[str], float]:
-    """One line a measure, and the seconds for everything."""
+    """Return one line per measure, and the total seconds."""
     whole = graph(links)
     distiller, prepared = timed(lambda: Distiller(whole))
     scores, distilled = timed(distiller.distill)

@@ -1,8 +1,8 @@
-"""How long a crawl takes to end, and to be looked at, when many links wait.
+"""Time to close and to read back a crawl with many queued links.
 
-Run: ``python benchmarks/bench_ending.py [--links N]``, or with pytest. What a signal to end waits
-for besides requests under way is `Crawl.close`: a learner's scores have changed with each lesson
-and are written down for the next run. Afterwards the frontier is read back and compared.
+Run: ``python benchmarks/bench_ending.py [--links N]``, or with pytest. After a signal to stop, a
+crawl finishes its requests and calls `Crawl.close`, which writes the scores that the learner has
+changed. The benchmark then reads the frontier back and compares the scores.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.report.status import Status, open_store
 from focuscrawl.store import VisitRecord
 
-LIMIT = 30.0  # seconds, all that a supervisor gives
+LIMIT = 30.0  # seconds that a supervisor waits
 _BATCH = 1_000  # links of a record
 _PLAN = CrawlConfig(topic="/Sports/Cycling", web="demo", budget=0, seeds="")
 
 
 def measure(links: int, folder: Path) -> dict[str, float]:
-    """Return seconds by what was done."""
+    """Return the seconds of each step."""
     plan = CrawlConfig(**{**_PLAN.__dict__, "crawl_dir": str(folder)})
     crawl = open_crawl(plan)
     rng = np.random.default_rng(0)
@@ -59,7 +59,7 @@ def measure(links: int, folder: Path) -> dict[str, float]:
 def test_a_crawl_ends_in_time(tmp_path: Path) -> None:
     seconds = measure(200_000, tmp_path / "crawl")
     print(seconds)
-    assert seconds["close, processor"] * 5 < LIMIT  # of a million
+    assert seconds["close, processor"] * 5 < LIMIT  # for a million links
 
 
 def main() -> None:

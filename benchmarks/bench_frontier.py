@@ -1,11 +1,10 @@
-"""A frontier of a million links on 10,000 hosts, beside a dictionary and one heap.
+"""A frontier of a million links on 10,000 hosts, compared with a dictionary and one heap.
 
-Run: ``python benchmarks/bench_frontier.py`` (a minute or two, 1.5 GB), or with pytest. Another
-number of links is the first argument, ``web`` the second for URLs of the synthetic web, which
-has a host for every 50 pages. Both frontiers get the same links in the same order, in one process
-each, so that memory is their own. The naive one is what a page of Python would be: URLs in a
-dictionary, (score, URL) in one heap, a busy host's links put aside until it is ready; to be kept,
-it is pickled as a whole.
+Run: ``python benchmarks/bench_frontier.py [LINKS] [web]`` (a minute or two, 1.5 GB), or with
+pytest. ``web`` uses URLs of the synthetic web, which has a host for every 50 pages. Both frontiers
+get the same links in the same order, each in a process of its own, to separate their memory. The
+naive frontier keeps URLs in a dictionary and (score, URL) in one heap, sets the links of busy
+hosts aside until the hosts are ready, and saves itself by pickling everything.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ HOSTS = 10_000
 PAGE = 100  # links found at a time
 POPS = 20_000
 DELAY = 1.0  # seconds between two requests to a host, on a simulated clock
-ROOM = 16  # requests under way
+ROOM = 16  # concurrent requests
 LATENCY = 0.25  # seconds a request takes, simulated
 
 
 def links(count: int) -> Iterator[tuple[str, float]]:
-    """URLs with scores: few hosts have most links, as on the Web."""
+    """Yield URLs with scores: few hosts have most links, as on the Web."""
     rng = np.random.default_rng(0)
     hosts = (HOSTS * rng.random(count) ** 2).astype(np.int64).tolist()
     scores = rng.random(count).tolist()
@@ -57,7 +56,7 @@ def links(count: int) -> Iterator[tuple[str, float]]:
 
 
 def web_links(count: int) -> Iterator[tuple[str, float]]:
-    """The first pages of a synthetic web of so many, with scores."""
+    """Yield the first pages of a synthetic web, with scores."""
     rng = np.random.default_rng(0)
     urls = SyntheticWeb(count / 3000 * 1.01).urls()
     for url in islice(urls, count):
@@ -68,26 +67,26 @@ SOURCES = {"made": links, "web": web_links}
 
 
 def pages(count: int, source: str) -> Iterator[list[tuple[str, float]]]:
-    """The same links, page by page."""
+    """Yield the same links, page by page."""
     found = SOURCES[source](count)
     while page := list(islice(found, PAGE)):
         yield page
 
 
 def resident() -> float:
-    """Megabytes of this process in memory."""
+    """Return the resident memory of this process in MB."""
     return float(psutil.Process().memory_info().rss) / 1e6
 
 
 def seconds(step: Callable[[], object]) -> float:
-    """Of the processor: other processes disturb little."""
+    """Return processor time, which other processes affect little."""
     start = process_time()
     step()
     return process_time() - start
 
 
 class Focused:
-    """The frontier of the project with its table of URLs, used as `Crawl` uses them."""
+    """The frontier of the project with its URL table, used as in `Crawl`."""
 
     def __init__(self) -> None:
         self.urls = UrlTable()
@@ -164,7 +163,7 @@ class Naive:
         return None
 
     def release(self, taken: str, now: float) -> None:
-        """The delay alone keeps hosts apart."""
+        """Do nothing, since the delay alone spaces requests to a host."""
 
     def ready(self) -> float:
         return self.timers[0][0] if self.timers else np.inf
@@ -184,7 +183,7 @@ class Naive:
 
 
 def measure(frontier: Focused | Naive, count: int, source: str) -> dict[str, float]:
-    """Insert, pop, update, re-score, pop: seconds, microseconds and megabytes."""
+    """Insert, pop, update, re-score and pop; return seconds, microseconds and megabytes."""
     rng = np.random.default_rng(1)
     before = resident()
     spent = 0.0
@@ -214,7 +213,7 @@ def measure(frontier: Focused | Naive, count: int, source: str) -> dict[str, flo
 
 
 def save_naive(frontier: Naive) -> dict[str, float]:
-    """Pickle the scores, sync, and make a frontier of them again: all there is to save."""
+    """Pickle the scores, sync, and rebuild the frontier from them."""
     with tempfile.TemporaryDirectory() as name:
         file = Path(name) / "frontier.pickle"
         start = perf_counter()
@@ -233,7 +232,7 @@ def save_naive(frontier: Naive) -> dict[str, float]:
 
 
 class Clock:
-    """Pops as a downloader does: `ROOM` requests under way, each back after `LATENCY`."""
+    """Pops like a downloader: `ROOM` concurrent requests, each of the duration `LATENCY`."""
 
     def __init__(self, frontier: Any) -> None:
         self.frontier = frontier
@@ -276,13 +275,13 @@ def plan_in(folder: str) -> CrawlConfig:
 
 
 def measure_store(count: int, source: str, folder: str) -> dict[str, float]:
-    """Insert as a crawl does, with its store behind; saving is waiting for the last commit."""
+    """Insert as in a crawl with a store; saving is the time until the last commit."""
     before = resident()
     crawl = open_crawl(plan_in(folder))
     spent, busy = 0.0, 0.0
     for page in pages(count, source):
         start, began = perf_counter(), process_time()
-        while crawl.writer.full:
+        while crawl.writer.is_full:
             sleep(0.001)
         for url, score in page:
             crawl.queue(crawl.urls.add(url, 1, None), score)
@@ -302,7 +301,7 @@ def measure_store(count: int, source: str, folder: str) -> dict[str, float]:
 
 
 def measure_reopening(count: int, folder: str) -> dict[str, float]:
-    """Open the crawl again from its folder, and take the first link."""
+    """Open the crawl again from its folder, and pop the first link."""
     before = resident()
     start = perf_counter()
     crawl = open_crawl(plan_in(folder))
@@ -324,7 +323,7 @@ def in_fresh_process(what: str, count: int, source: str, folder: str = "") -> di
 
 
 def report(count: int, source: str = "made") -> list[str]:
-    """One line a measure: the project's, the naive one's, the ratio."""
+    """Return one line per measure: the project's value, the naive frontier's, the ratio."""
     ours = in_fresh_process("focused", count, source)
     with tempfile.TemporaryDirectory() as folder:
         ours |= in_fresh_process("store", count, source, folder)

@@ -1,11 +1,11 @@
-"""How long the event loop is held by pages that are hard to parse, large, or full of links.
+"""Time that hard, large or link-rich pages block the event loop.
 
 Run: ``python benchmarks/bench_hard_pages.py [--strategy S] [--runs N] [KIND/SIZE ...]``, or with
-pytest. A real ``scrapy crawl focused`` of a server on loopback, one page at a time; the time from
-one look of the loop at its sockets to the next, the longest of each page. Other processes and
-garbage collections count, so of several runs the least counts.
+pytest. A real ``scrapy crawl focused`` fetches one page at a time from a server on loopback. The
+result is the longest time between two polls of the loop for each page, and the minimum of several
+runs, to exclude other processes and garbage collections.
 
-The kinds are those of `tests/server/bad/hard.py`.
+Kinds are those of `tests/server/bad/hard.py`.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 RUNS = 3
 LIMIT = 50.0  # milliseconds
-WARM = "script/small"  # what is only done once is not the first page's
+WARM = "script/small"  # fetched first, so one-time work is not attributed to a measured page
 _OUT = "BENCH_HARD_OUT"
 
 
 class Watchdog:
-    """Scrapy extension: keeps the longest time that each page has held the loop for.
+    """Scrapy extension that records the longest time that each page blocks the loop.
 
-    It has the engine wait with the next request until the page is recorded.
+    The engine waits with the next request until the page is recorded.
     """
 
     def __init__(self, crawler: Crawler, out: str) -> None:
@@ -98,7 +98,7 @@ class Watchdog:
 
 
 def crawl(web: BadWeb, pages: list[str], strategy: str) -> dict[str, tuple[Any, ...]]:
-    """Crawl; return milliseconds held, of these computing, outcome, words, links of each page."""
+    """Crawl; return milliseconds blocked, computing time, outcome, words and links per page."""
     seeds = [f"{web.origins['hard']}/{page}" for page in dict.fromkeys((WARM, *pages))]
     given = {"topic": "/Arts/Music/Jazz", "critic": "models/demo", "strategy": strategy}
     with tempfile.TemporaryDirectory() as name:
@@ -129,7 +129,7 @@ def crawl(web: BadWeb, pages: list[str], strategy: str) -> dict[str, tuple[Any, 
 def report(pages: list[str], strategy: str, runs: int) -> Iterable[str]:
     with tempfile.NamedTemporaryFile() as log, listening(Path(log.name)) as web:
         found = [crawl(web, pages, strategy) for _ in range(runs)]
-    yield f"{strategy}: longest the loop is held, ms; the least of {runs} runs (all; computing)"
+    yield f"{strategy}: longest time a page blocks the loop, ms; minimum of {runs} runs (all; CPU)"
     over = []
     for page in pages:
         held = sorted(run[page][:2] for run in found if page in run)
@@ -154,7 +154,7 @@ def test_hard_pages() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How long a page holds the event loop.")
+    parser = argparse.ArgumentParser(description="Measure how long pages block the event loop.")
     parser.add_argument("pages", nargs="*", help="KIND, /SIZE or KIND/SIZE; all by default")
     parser.add_argument("--strategy", default="apprentice")
     parser.add_argument("--runs", type=int, default=RUNS)

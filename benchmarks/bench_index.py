@@ -1,4 +1,4 @@
-"""What it costs to look up the links of pages in a columnar index, beside `pyarrow.dataset`.
+"""Cost of looking up the links of pages in a columnar index, compared with `pyarrow.dataset`.
 
 Run: ``python benchmarks/bench_index.py [--captures N] [--pages N]``. Each page has 40 links, 30 of
 them to one host.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def lines(captures: int) -> Iterator[bytes]:
-    """Iterate over lines of a CDXJ, 1,000 a host."""
+    """Yield lines of a CDXJ file, 1,000 per host."""
     for n in range(captures):
         about = {"url": f"http://h{n // 1000}.example/{n}", "mime": "text/html", "status": "200"}
         about |= {"offset": str(n), "length": "1", "filename": "a.warc.gz"}
@@ -33,7 +33,7 @@ def lines(captures: int) -> Iterator[bytes]:
 
 
 def seconds(find: Callable[[list[str]], int], pages: list[list[str]]) -> tuple[float, int]:
-    """Return the seconds of processor time of all look-ups, and how many captures they found."""
+    """Return the processor seconds of all look-ups, and the number of captures found."""
     start = process_time()
     found = sum(map(find, pages))
     return process_time() - start, found

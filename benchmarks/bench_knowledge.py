@@ -1,9 +1,8 @@
-"""Knowledge of a million URLs: size on disk, memory, look-up time, and what learning costs.
+"""Knowledge of a million URLs: size on disk, memory, look-up time and learning time.
 
-Run: ``python benchmarks/bench_knowledge.py`` (a few minutes, 1 GB), or with pytest; another
-number of URLs as the only argument. The URLs are made up, of the length of real ones; each has
-validators and three anchors. Opened in a process of its own, so that memory is its own; times
-are of the processor.
+Run: ``python benchmarks/bench_knowledge.py [URLS]`` (a few minutes, 1 GB), or with pytest. The
+generated URLs have realistic lengths, validators and three anchors each. A process of its own
+opens the knowledge, so that its memory can be measured; times are processor times.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
+from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, add_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,12 +69,12 @@ def collection(number: int, found: Iterator[FetchRecord]) -> CrawlRecord:
 
 
 def resident() -> float:
-    """Megabytes of this process in memory."""
+    """Return the resident memory of this process in MB."""
     return float(psutil.Process().memory_info().rss) / 1e6
 
 
 def look_up(path: Path, count: int) -> dict[str, float]:
-    """Open the file and ask it as crawls do."""
+    """Open the file and look up URLs as crawls do."""
     rng = np.random.default_rng(1)
     before, start = resident(), process_time()
     with closing(Knowledge(path)) as known:
@@ -102,20 +101,20 @@ def look_up(path: Path, count: int) -> dict[str, float]:
         result["keywords s"] = process_time() - start
         start = process_time()
         known.visit_values(known.now, 0.1)
-        result["what each is worth another visit s"] = process_time() - start
+        result["values of another visit s"] = process_time() - start
         result["memory MB at the end"] = resident() - before
     return result
 
 
 def measure(count: int) -> dict[str, float]:
-    """Learn, learn on, look up."""
+    """Learn twice, and look up."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "knowledge.db"
         start = process_time()
-        learn(path, collection(1, fetches(count)))
+        add_crawl(path, collection(1, fetches(count)))
         result = {"learn the first crawl, URLs/s": count / (process_time() - start)}
         start = process_time()
-        learn(path, collection(2, fetches(min(count, 1000))))
+        add_crawl(path, collection(2, fetches(min(count, 1000))))
         result["learn 1,000 fetches more s"] = process_time() - start
         result["size MB"] = path.stat().st_size / 1e6
         result["  bytes a URL"] = path.stat().st_size / count
@@ -129,7 +128,7 @@ def measure(count: int) -> dict[str, float]:
 
 
 def report(count: int) -> list[str]:
-    """One line a measure."""
+    """Return one line per measure."""
     lines = [f"knowledge of {count:,} URLs"]
     return lines + [f"{name:<40}{value:>12,.2f}" for name, value in measure(count).items()]
 

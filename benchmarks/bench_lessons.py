@@ -1,9 +1,9 @@
-"""What a lesson of the apprentice costs: from the 1st to the 50th, and with 1,000,000 links.
+"""Cost of training the apprentice: from the 1st to the 50th training, and with 1,000,000 links.
 
-Run: ``python benchmarks/bench_lessons.py``, or with pytest. Pages are made up, with as many links
-and features as those of Wikipedia; what is timed is the apprentice without a crawl around it.
-*learn* is the update of the model, *score* all that is said of every URL that waits, *adopt* what
-the event loop does. Times are of the thread.
+Run: ``python benchmarks/bench_lessons.py``, or with pytest. Generated pages have as many links and
+features as those of Wikipedia. The apprentice is timed without a crawl, in time of the thread.
+*learn* is the update of the model, *score* the re-scoring of all queued URLs, and *adopt* the
+work on the event loop.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WORDS = 200_000
 
 
 class Cost(NamedTuple):
-    """Milliseconds of a lesson, and what it was about."""
+    """Milliseconds of a training, and the size of its data."""
 
     instances: int
     links: int
@@ -45,7 +45,7 @@ class Cost(NamedTuple):
 
 
 class Pages:
-    """An endless web of made-up pages: two links in three lead to URLs not seen before."""
+    """An endless web of generated pages: two thirds of the links lead to new URLs."""
 
     def __init__(self, seed: int = 0) -> None:
         self.rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def _rows(rng: np.random.Generator, n: int, each: int) -> SparseRows:
 
 
 def crawl(links: int, lessons: int) -> list[Cost]:
-    """Crawl until there were so many lessons and links, best first; two lessons at the end."""
+    """Crawl best-first to a number of trainings and links; train twice more at the end."""
     apprentice, pages = Apprentice(Options(links=max(2 * links, 1_000_000))), Pages()
     costs: list[Cost] = []
     rng = np.random.default_rng(1)
@@ -143,7 +143,7 @@ def _report() -> list[str]:
     costs = crawl(0, LESSONS)
     shown = [*costs[:1], *costs[9::10]]
     many = crawl(MANY, 1)[-1]
-    lines = ["lesson  instances      links    waiting  learn  score  adopt   (ms)"]
+    lines = ["training instances    links     queued  learn  score  adopt   (ms)"]
     for name, cost in [
         *((f"{1 if not i else 10 * i}", cost) for i, cost in enumerate(shown)),
         ("big", many),
@@ -155,7 +155,7 @@ def _report() -> list[str]:
     first = np.mean([cost.learn / cost.instances for cost in costs[5:15]])
     last = np.mean([cost.learn / cost.instances for cost in costs[-10:]])
     lines.append(
-        f"learning from one instance, 41st to 50th lesson: {last / first:.2f} x 6th to 15th"
+        f"learning from one instance, 41st to 50th training: {last / first:.2f} x 6th to 15th"
     )
     return lines
 

@@ -1,8 +1,9 @@
-"""How long the event loop is held during a focused crawl, and by which pages.
+"""Time that the event loop is blocked during a focused crawl, and by which pages.
 
 Run: ``python benchmarks/bench_loop.py [--strategy S] [--budget N] [uci] [wikipedia]``, or with
-pytest. Every callback of asyncio's loop is timed, in a real ``scrapy crawl focused`` of a
-recording. Other processes and garbage collection count: the maximum of a busy machine says little.
+pytest. The benchmark times every callback of asyncio's loop in a real ``scrapy crawl focused`` of
+a recording. Other processes and garbage collections count, so the maximum on a busy machine is
+not meaningful.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _OUT = "BENCH_LOOP_OUT"
 
 
 class LoopHolds:
-    """Scrapy extension: times every callback of the loop, and writes the times when done."""
+    """Scrapy extension that times every callback of the loop, and writes the times at the end."""
 
     def __init__(self, out: str) -> None:
         self.out = Path(out)
@@ -72,7 +73,7 @@ class LoopHolds:
         asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
 
     def collected(self, phase: str, info: dict[str, int]) -> None:
-        """A garbage collection begins or ends."""
+        """Record the start or end of a garbage collection."""
         if phase == "start":
             self.collecting = perf_counter()
         elif info["generation"] == 2:
@@ -90,7 +91,7 @@ class LoopHolds:
 
 
 def holds(web: str, topic: str, strategy: str, budget: int) -> list[tuple[float, float, str, str]]:
-    """Crawl; return milliseconds held, of these computing, page and note, for every callback."""
+    """Crawl; return milliseconds blocked, computing time, page and note for every callback."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "held.json"
         command = focused(web, topic, strategy, budget, Path(name) / "crawl")
@@ -137,9 +138,9 @@ def test_loop(web: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="How long a crawl holds the event loop.")
+    parser = argparse.ArgumentParser(description="Measure how long a crawl blocks the event loop.")
     parser.add_argument("webs", nargs="*", default=["uci", "wikipedia"])
-    parser.add_argument("--topic", help="instead of the second one with seeds")
+    parser.add_argument("--topic", help="topic of the crawl; default: the second with seeds")
     parser.add_argument("--strategy", default="best-first")
     parser.add_argument("--budget", type=int, default=BUDGET)
     options = parser.parse_args()

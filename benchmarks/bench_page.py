@@ -1,4 +1,4 @@
-"""Milliseconds a page by stage, and all of them as a multiple of what lxml needs to parse it.
+"""Milliseconds per page by stage, and their sum relative to parsing the page with lxml.
 
 Run: ``pytest benchmarks/bench_page.py -s`` after the tests, which unpack the webs.
 """

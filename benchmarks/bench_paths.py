@@ -1,7 +1,7 @@
-"""Models of paths: training on 200 paths, and what scoring the links of a page costs.
+"""Models of paths: time of training on 200 paths, and of scoring the links of a page.
 
 Run: ``python benchmarks/bench_paths.py`` after the tests, which unpack the webs. Times are CPU
-seconds, so that other work on the machine does not count.
+seconds, which other processes affect little.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SCORED = {"webkb": 300, "uci": 300, "wikipedia": 60}
 
 
 def trained() -> PathModel:
-    """Train on 200 paths of three departments, and say how long each step takes."""
+    """Train on 200 paths of three departments, and print the time of each step."""
     web = open_web(str(recording("webkb")))
     pages = WebPages(web)
     table = read_page_labels(
@@ -67,7 +67,7 @@ def trained() -> PathModel:
 
 
 def scored(model: PathModel, name: str, count: int) -> None:
-    """Say what a page costs: parsing, and scoring it and its links."""
+    """Print the time per page of parsing, and of scoring the page and its links."""
     web = open_web(str(recording(name)))
     urls = list(islice(web.urls(), 0, None, max(sum(1 for _ in web.urls()) // count, 1)))
     answers = [answer for url in urls if (answer := web.fetch(url)) is not None]

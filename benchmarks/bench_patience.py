@@ -1,11 +1,11 @@
-"""What waiting for busy hosts brings and costs: live crawls of local servers, politely.
+"""Benefit and cost of waiting for busy hosts: polite live crawls of local servers.
 
 Run: ``python benchmarks/bench_patience.py docs`` for ten servers of documentation packages of
-Debian, one of which holds two thirds of the topic (databases); `documentation_servers` fetches
-and unpacks them into ``--folder``. ``... curve`` draws what it found; ``... hosts`` is 200 hosts
-of generated pages that all have some of the topic, and ``... clock`` the same without a network.
-Politeness is the default: a crawl of ``docs`` takes minutes in which it mostly waits, so some are
-made at a time. Everything is on the loopback network.
+Debian, one of which has two thirds of the pages on the topic (databases). `documentation_servers`
+downloads and unpacks the packages into ``--folder``. ``curve`` draws the results. ``hosts`` crawls
+200 hosts of generated pages with equal shares of the topic, and ``clock`` does so without a
+network. With default politeness a crawl of ``docs`` mostly waits, for minutes, so several run at a
+time. All servers are on the loopback network.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 BUDGET = 400
-ANSWER = 0.05  # seconds, by a clock of the crawl's own
+ANSWER = 0.05  # seconds per response, on a simulated clock
 HOSTS = 200
 LIVE = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=0", "LOG_LEVEL=ERROR")
 
 
 @dataclass(frozen=True)
 class Crawled:
-    """What came of a crawl."""
+    """Result of a crawl."""
 
     patience: float
     draw: int
@@ -76,7 +76,7 @@ class Crawled:
 
 
 def crawl(patience: float, draw: int, *more: str, **given: object) -> Crawled:
-    """Crawl as a user does; `given` with ``-a``, `more` with ``-s``."""
+    """Crawl like a user; `given` are ``-a`` arguments, `more` are ``-s`` settings."""
     with tempfile.TemporaryDirectory() as kept:
         folder = Path(kept) / "crawl"
         given |= {"crawl_dir": folder, "random_state": draw}
@@ -113,7 +113,7 @@ def _read(folder: Path, patience: float, draw: int, processor: float) -> Crawled
 
 @click.group()
 def main() -> None:
-    """Measure what patience brings."""
+    """Measure the effect of patience."""
 
 
 @main.command()
@@ -170,7 +170,7 @@ def _tell(done: Crawled) -> None:
 @click.argument("out", type=Path)
 def curve(table: Path, out: Path) -> None:
     """Draw harvest against pages/s, means over draws, from the table of ``docs``."""
-    from focuscrawl.report.figures import Line, axes, png  # noqa: PLC0415
+    from focuscrawl.report.figures import LineStyle, png, single_plot  # noqa: PLC0415
 
     rows = [
         Crawled(float(p), int(d), int(n), int(r), float(h), float(s), int(o), float(c))
@@ -182,8 +182,8 @@ def curve(table: Path, out: Path) -> None:
         of_value = [row for row in rows if row.patience == value]
         speed.append(sum(row.speed for row in of_value) / len(of_value))
         harvest.append(sum(row.harvest for row in of_value) / len(of_value))
-    with axes(6.0, 3.6) as (figure, plot):
-        Line.of(0).draw(plot, speed, harvest, "harvest", marker="o")
+    with single_plot(6.0, 3.6) as (figure, plot):
+        LineStyle.of(0).draw(plot, speed, harvest, "harvest", marker="o")
         for place, (value, x, y) in enumerate(zip(values, speed, harvest, strict=True)):
             offset = (2, -14 if place % 2 else 6)
             plot.annotate(f"{value:g}", (x, y), textcoords="offset points", xytext=offset)
@@ -197,7 +197,7 @@ def curve(table: Path, out: Path) -> None:
 @click.option("--patience", "values", default="0,5")
 @click.option("--strategy", default="apprentice")
 def hosts(budget: int, rounds: int, values: str, strategy: str) -> None:
-    """Crawl 200 hosts of generated pages, by turns."""
+    """Crawl 200 hosts of generated pages, in turn with each patience."""
     with tempfile.TemporaryDirectory() as folder, socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -230,7 +230,7 @@ def hosts(budget: int, rounds: int, values: str, strategy: str) -> None:
 @click.option("--strategy", default="best-first")
 @click.option("--work", default=0.008, help="seconds of processor a page")
 def clock(budget: int, values: str, strategy: str, work: float) -> None:
-    """Crawl the same hosts in this process by a clock of its own, so that nothing else counts."""
+    """Crawl the same hosts in this process on a simulated clock."""
     web = GeneratedHosts()
     critic = load_critic("models/demo", TOPIC)
     seeds = [web.of.url(number) for number in range(HOSTS)]
@@ -256,7 +256,7 @@ def clock(budget: int, values: str, strategy: str, work: float) -> None:
 
 
 class GeneratedHosts:
-    """Hosts of generated pages as a web that needs no network."""
+    """Hosts of generated pages as a web without a network."""
 
     name, fingerprint = "generated", "generated"
 
@@ -301,7 +301,7 @@ def _by_the_clock(crawl: Crawl, work: float) -> tuple[int, float]:
                 process_answer(crawl, fetch, fetch_answer(crawl, fetch)).relevance > RELEVANT
             )
         else:
-            time.sleep(0.001)  # for a lesson
+            time.sleep(0.001)  # until a training is done
     return relevant, now
 
 

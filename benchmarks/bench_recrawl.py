@@ -1,18 +1,18 @@
-"""Re-crawls of a changing web: new and changed relevant pages found a fetch.
+"""Re-crawls of a changing web: new and changed relevant pages per fetch.
 
-Run: ``python benchmarks/bench_recrawl.py [WEB CRITIC TOPIC SEEDS BUDGET]`` (some minutes); without
-arguments the synthetic web at scale 3 and 600 fetches. Version 1 is crawled and learned. Versions
-2 to 5 are then crawled with the same budget in four ways, and learned each time:
+Run: ``python benchmarks/bench_recrawl.py [WEB CRITIC TOPIC SEEDS BUDGET]`` (some minutes); by
+default with the synthetic web at scale 3 and 600 fetches. Version 1 is crawled and learned.
+Versions 2 to 5 are then crawled with the same budget in four ways, and learned each time:
 
-- recrawl: with what is known, as ``focuscrawl recrawl`` does;
+- recrawl: with the knowledge of earlier crawls, as ``focuscrawl recrawl`` does;
 - full price: the same, but "not modified" costs a whole fetch of the budget;
 - afresh: a crawl like the first, from the same start URLs;
-- everything: every page that is known is asked for, on condition, the most relevant first; what
-  is left of the budget goes on as in a recrawl.
+- everything: conditional requests for all known pages, most relevant first; the remaining budget
+  is used as in a recrawl.
 
-A page counts if it is relevant and its text is not what was known of its URL from the crawls that
-way has made before; each way knows its own crawls. A "not modified" is counted as a whole fetch
-in one column, as the tenth that it costs by default in the other.
+A page counts if it is relevant and its text differs from the text that earlier crawls of the same
+way found at the URL. One column counts "not modified" as a whole fetch, the other as a tenth, its
+default cost.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHEAP = 0.1
 
 
 class Way:
-    """One way of crawling again, with what it has seen so far."""
+    """A way of crawling again, with the pages that its crawls have seen."""
 
     def __init__(self, folder: Path, name: str, arguments: tuple[str, ...]) -> None:
         self.folder = folder / name
@@ -48,11 +48,9 @@ class Way:
         self.folder.mkdir()
 
     def crawl(self, version: int) -> tuple[int, float, int, int]:
-        """Crawl a version and learn from it.
+        """Crawl a version and learn from the crawl.
 
-        Returns
-        -------
-        Fetches, the same with "not modified" as `CHEAP`, new relevant pages, changed ones
+        Returns fetches, fetches with "not modified" as `CHEAP`, and new and changed pages.
         """
         crawl_dir = self.folder / str(version)
         given = {
@@ -112,7 +110,7 @@ class Way:
 
 
 def report(arguments: tuple[str, ...]) -> list[str]:
-    """One line a way and version, then the totals."""
+    """Print one line per way and version, then the totals."""
     lines = [f"{'':<12}{'version':>8}{'fetches':>9}{'cost':>8}{'new':>6}{'changed':>9}"]
     lines[0] += f"{'a fetch':>9}{'a cost':>8}"
     totals = []

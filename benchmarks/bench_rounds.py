@@ -1,12 +1,11 @@
-"""What batching costs: harvest of crawls in rounds, by their size, beside that of one process.
+"""Cost of batching: harvest rate of crawls in rounds, by the size of rounds, and in one process.
 
 Run: ``python benchmarks/bench_rounds.py [--out rounds.csv] [--picture rounds.png] [curve] [all]``.
 *curve* crawls in rounds of several sizes, with the apprentice and best-first: one topic of a
-synthetic web, and of the recorded webs every third of the topics in alphabetical order. *all*
-crawls all topics of the recorded webs with the apprentice, in rounds of 1 %. Every crawl is made
-in this process, with the critic of the web's own labels, to its budget or the end of its frontier;
-a row a crawl goes to the CSV file as soon as it is over, and what is there already is not crawled
-again: so a run may be cut short, and several may share a file.
+synthetic web, and every third topic of the recorded webs. *all* crawls all topics of the recorded
+webs with the apprentice, in rounds of 1 %. Every crawl runs in this process, with a critic trained
+on the web's labels, to its budget or the end of its frontier. The CSV file gets a row after each
+crawl. Crawls in the file are not repeated, so runs can be interrupted and can share a file.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from replays import ROOT, critic, recording, seeds, topics
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
-from focuscrawl.report.figures import Line, axes, legend, png
+from focuscrawl.report.figures import LineStyle, add_legend, png, single_plot
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.driver import size_of_round
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.driver import parse_round_size
+from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -43,7 +42,7 @@ STRATEGIES = ("apprentice", "best-first")
 
 
 class Row(NamedTuple):
-    """One crawl: mean relevance of its fetches, and what it took."""
+    """One crawl: mean relevance of its fetches, and its cost."""
 
     web: str
     topic: str
@@ -56,7 +55,7 @@ class Row(NamedTuple):
 
 
 class Case(NamedTuple):
-    """A crawl to make; `Row` begins with it."""
+    """A crawl to run; `Row` starts with the same fields."""
 
     web: str
     topic: str
@@ -65,7 +64,7 @@ class Case(NamedTuple):
 
 
 def curve() -> Iterator[Case]:
-    """Yield the crawls of several sizes of rounds, the quickest sizes of all first."""
+    """Yield the crawls with several sizes of rounds, fast sizes first."""
     for size in (ONE, *SIZES):
         for web in WEBS:
             named = ["/Sports/Cycling"] if web.startswith("demo") else sorted(topics(web))[::EVERY]
@@ -77,7 +76,7 @@ def curve() -> Iterator[Case]:
 
 
 def every_topic() -> Iterator[Case]:
-    """Yield the crawls of all topics, by one process and in rounds of 1 %."""
+    """Yield the crawls of all topics, in one process and in rounds of 1 %."""
     for web in ("uci", "wikipedia"):
         for topic in topics(web):
             for size in (ONE, "1%"):
@@ -85,10 +84,10 @@ def every_topic() -> Iterator[Case]:
 
 
 def fetches_of(size: str) -> int:
-    """Return the fetches of a round; 0 for one process."""
+    """Return the number of fetches in a round; 0 for one process."""
     if size == ONE:
         return 0
-    share = size_of_round(size)
+    share = parse_round_size(size)
     return max(1, int(share * BUDGET if share < 1.0 else share))
 
 
@@ -103,7 +102,7 @@ def plan_of(web: str, topic: str, strategy: str) -> CrawlConfig:
 
 
 def crawl(case: Case, folder: Path) -> Row:
-    """Crawl in rounds of a size, or by one process."""
+    """Crawl in rounds of a size, or in one process."""
     plan, began = plan_of(*case[:3]), process_time()
     if not case.round:
         one = open_crawl(plan.with_values(crawl_dir=str(folder / "one")))
@@ -111,7 +110,7 @@ def crawl(case: Case, folder: Path) -> Row:
         fetched, harvest = one.fetched, one.harvest_rate
     else:
         rounds = RoundsPlan(crawl=plan, round=case.round, buckets=BUCKETS)
-        last = crawl_in_rounds(rounds, str(folder / "rounds"), Processes(1), lambda _: None)
+        last = crawl_in_rounds(rounds, str(folder / "rounds"), LocalMaster(1), lambda _: None)
         fetched, harvest = last["fetched"], last["relevance"] / max(last["fetched"], 1)
     return Row(*case, plan.budget, fetched, harvest, process_time() - began)
 
@@ -127,7 +126,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def lost(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, list[float], list[float]]]:
-    """Yield web, strategy, size of a round; a topic's harvests, and those of one process."""
+    """Yield web, strategy and size of rounds, with the harvests of topics and of one process."""
     harvest = {Case(*row[:4]): row.harvest for row in rows}
     found = defaultdict(list)
     for case in harvest:
@@ -139,7 +138,7 @@ def lost(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, list[float], list
 
 
 def tell(rows: list[Row]) -> None:
-    """Print a table: harvest of rounds, that of one process on the same topics, the difference."""
+    """Print the harvest of rounds, of one process on the same topics, and the difference."""
     print("| web | strategy | a round | topics | in rounds | one process | mean | worst topic |")
     print("|---|---|--:|--:|--:|--:|--:|--:|")
     for web, strategy, size, harvests, ones in lost(rows):
@@ -151,26 +150,26 @@ def tell(rows: list[Row]) -> None:
 
 
 def draw(rows: list[Row], path: Path) -> None:
-    """Draw what rounds have more or less than one process, against their share of the budget."""
+    """Draw the difference of rounds and one process by the share of the budget in a round."""
     chosen = {*curve()}
     points = defaultdict(list)
     for web, strategy, size, harvests, ones in lost(r for r in rows if Case(*r[:4]) in chosen):
         gained = float(np.subtract(harvests, ones).mean())
         points[web, strategy].append((100 * size / BUDGET, gained))
-    with axes(7.0, 3.6) as (figure, plot):
+    with single_plot(7.0, 3.6) as (figure, plot):
         plot.axhline(0.0, color="#888888", lw=0.8)
         for (web, strategy), found in points.items():
-            look = Line.of(WEBS.index(web))
-            dashes = Line.of(STRATEGIES.index(strategy)).dashes
+            look = LineStyle.of(WEBS.index(web))
+            dashes = LineStyle.of(STRATEGIES.index(strategy)).dashes
             shares, gains = zip(*sorted(found), strict=True)
             look.draw(plot, shares, gains, f"{web}, {strategy}", ls=dashes, marker="o", ms=4)
         plot.set(
             xscale="log",
-            xlabel="a round, % of the budget",
-            ylabel="mean R, less that of one process",
+            xlabel="fetches in a round, % of the budget",
+            ylabel="difference of mean relevance to one process",
         )
         plot.xaxis.set_major_formatter("{x:g}")
-        legend(figure, columns=3)
+        add_legend(figure, columns=3)
         path.write_bytes(png(figure))
 
 

@@ -1,12 +1,11 @@
-"""A long crawl in rounds on a standalone cluster of Apache Spark, all of it on this machine.
+"""A long crawl in rounds on a standalone cluster of Apache Spark on this machine.
 
 Run: ``python benchmarks/bench_rounds_cluster.py FOLDER [--fetches N] [--round N] [--buckets N]
-[--web demo:SCALE] [--alone]`` where PySpark and Java are. A master and two workers of one core
-each begin as processes; with ``--alone`` one process does all, without Spark. FOLDER keeps the
-tables, and ``rounds.csv``: a row a round, with URLs known, the seconds of processor of each stage
-and what those of the tasks went to, and the most memory that was resident meanwhile, in MB, of
-the driver's Python, its Java, the master, the workers, their executors and all Python processes of
-these. The same command goes on with what is there.
+[--web demo:SCALE] [--alone]``; this needs PySpark and Java. The script starts a master and two
+workers of one core each; with ``--alone`` one process runs without Spark. FOLDER keeps the tables,
+and ``rounds.csv`` with a row per round: known URLs, processor seconds of each stage and of the
+parts of tasks, and peak resident memory in MB of the driver's Python, its Java, the master, the
+workers, their executors and the executors' Python processes. The same command resumes a crawl.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from replays import ROOT
 
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,7 +38,7 @@ WORKERS = 2
 CLASSES = "org.apache.spark.deploy"
 STAGES = ("choose", "fetch", "learn", "take in", "commit")
 LAPS = ("open", "crawl", "read", "join", "score", "rank", "write")
-#: what a process is, by the end of a word of its command
+#: role of a process, by the end of a word of its command
 ROLES = {
     f"{CLASSES}.SparkSubmit": "driver_java",
     f"{CLASSES}.master.Master": "master",
@@ -49,11 +48,11 @@ ROLES = {
 }
 MEMORY = ("driver", *ROLES.values())
 COLUMNS = ("round", "fetched", "harvest", "known", *STAGES, *LAPS, "wall", *MEMORY)
-LOOK = 1.0  # seconds between two looks at what is resident
+LOOK = 1.0  # seconds between two measurements of memory
 
 
 class Memory:
-    """The most that was resident of this process and of all it has begun, by what they are."""
+    """Peak resident memory of this process and its descendants, by role."""
 
     def __init__(self) -> None:
         self._most: dict[str, float] = {}
@@ -69,14 +68,14 @@ class Memory:
             time.sleep(LOOK)
 
     def since(self) -> dict[str, float]:
-        """Return the most since this was last asked, in MB; processes of a kind are added up."""
+        """Return the peak since the last call in MB, summed over the processes of a role."""
         with self._lock:
             most, self._most = self._most, {}
         return most
 
 
 def resident() -> dict[str, float]:
-    """Return what is resident of this process and of all it has begun, in MB."""
+    """Return the resident memory of this process and its descendants in MB."""
     own = psutil.Process()
     found = {"driver": own.memory_info().rss / 1e6}
     for process in own.children(recursive=True):
@@ -93,8 +92,8 @@ def resident() -> dict[str, float]:
 
 
 def begin(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Begin a process of Spark's own."""
-    import pyspark  # noqa: PLC0415 - is not needed by one process
+    """Start a process of Spark."""
+    import pyspark  # noqa: PLC0415 - not needed with one process
 
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     log = (folder / f"{arguments[0].rpartition('.')[2].lower()}-{name}.log").open("wb")
@@ -106,8 +105,8 @@ def begin(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Master]:
-    """Have a cluster within the ``with`` block."""
-    from focuscrawl.rounds.tasks import Spark  # noqa: PLC0415
+    """Run a cluster during the ``with`` block."""
+    from focuscrawl.rounds.tasks import SparkMaster  # noqa: PLC0415
 
     with ExitStack() as stack:
 
@@ -120,7 +119,7 @@ def cluster(folder: Path) -> Iterator[Master]:
         time.sleep(10)
         for n in range(WORKERS):
             run(str(n), f"{CLASSES}.worker.Worker", "--cores", "1", "--memory", "1g", master)
-        yield stack.enter_context(closing(Spark(master)))
+        yield stack.enter_context(closing(SparkMaster(master)))
 
 
 def main() -> None:
@@ -154,7 +153,7 @@ def main() -> None:
             csv.DictWriter(file, COLUMNS, restval=0).writerow(row)
         print(row, flush=True)
 
-    with closing(Processes(1)) if given.alone else cluster(given.folder) as master:
+    with closing(LocalMaster(1)) if given.alone else cluster(given.folder) as master:
         print(crawl_in_rounds(plan, str(given.folder / "tables"), master, tell))
 
 

@@ -1,10 +1,10 @@
-"""The alarm of a crawl whose relevant pages come more slowly: live crawls of a local server.
+"""Alarms of a crawl whose relevant pages arrive more slowly: live crawls of a local server.
 
 Run: ``python benchmarks/bench_slowing.py`` (two minutes). The server is one host of pages with the
-words of the synthetic web, four in five of them on the topic, each linking to the next few. For
-`STEADY` fetches it answers in `FAST` seconds; then it slows down, as a server does that has others
-to answer, for `SLOW` fetches; then it is as it was. Or the answers come as ever, and fewer of them
-are on the topic. What the crawl's events say is printed, with the fetch that told.
+words of the synthetic web, four in five on the topic, each with links to the next few. For
+`STEADY` fetches the server responds in `FAST` seconds. Then, for `SLOW` fetches, the server
+responds more slowly, or fewer pages are on the topic. Then the server is as before. The script
+prints the crawl's events with their fetches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = "/Sports/Cycling"
-FAST = 0.02  # seconds an answer
+FAST = 0.02  # seconds per response
 STEADY, SLOW, AGAIN = 200, 150, 150  # fetches
 PAGES = 900
 LINKS = 4
@@ -37,12 +37,14 @@ LOCAL = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=0", "LOG_L
 
 
 class Trouble(NamedTuple):
-    """What changes between fetch `STEADY` and fetch `STEADY + SLOW`.
+    """A change between fetch `STEADY` and fetch `STEADY + SLOW`.
 
     Attributes
     ----------
-    seconds : that an answer takes then
-    on_topic : of five pages, how many are on the topic then; else four
+    seconds : float
+        Seconds per response during the change.
+    on_topic : int
+        On-topic pages of five during the change; four otherwise.
     """
 
     seconds: float
@@ -66,7 +68,7 @@ def texts(topic: str) -> list[bytes]:
 
 
 class Troubled(ThreadingHTTPServer):
-    """The host: page n links to the next few, and knows how many were asked for before."""
+    """The host: page n links to the next few pages; the host counts its requests."""
 
     def __init__(self, trouble: Trouble) -> None:
         super().__init__(("127.0.0.1", 0), Answering)
@@ -106,7 +108,7 @@ class Answering(BaseHTTPRequestHandler):
 
 @contextmanager
 def served(trouble: Trouble) -> Iterator[str]:
-    """Serve the host until the end of the block; gives its first page."""
+    """Serve the host during the ``with`` block; yield the URL of its first page."""
     with Troubled(trouble) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
@@ -118,7 +120,7 @@ def served(trouble: Trouble) -> Iterator[str]:
 
 
 def events(start: str, folder: Path) -> list[tuple[int, str, str]]:
-    """Crawl breadth-first, as pages are numbered; return the alarms, each with its fetch."""
+    """Crawl breadth-first, in the order of page numbers; return the alarms with their fetches."""
     given = {
         "topic": TOPIC,
         "critic": "models/demo",

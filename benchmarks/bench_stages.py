@@ -1,9 +1,9 @@
-"""Milliseconds a page by stage of the loop, and all of it as a multiple of the parse by lxml.
+"""Milliseconds per page by stage of the loop, and their sum relative to a parse by lxml.
 
 Run: ``python benchmarks/bench_stages.py [--strategy S] [--pages N] [uci] [wikipedia]``, or with
-pytest. A crawl without Scrapy around it: the same `Crawl` object, its parts timed from outside.
-`bench_page.py` takes the parse of a page apart. Times are of the thread, so that other processes
-disturb little; what the store's thread does is not on the loop, yet needs a core too.
+pytest. The benchmark drives a `Crawl` object without Scrapy and times its parts from outside.
+`bench_page.py` breaks down the parse of a page. Times are those of the thread, which other
+processes affect little; the store's thread is not on the loop, but needs a core, too.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 PAGES = 400
-TOPICS = 4  # whose pages those are
+TOPICS = 4  # topics whose pages are fetched
 
-#: part of the crawl, its method, the stage
+#: attribute of the crawl, method, name of the stage
 STAGES = (
     ("", "parse", "parse_page"),
     ("critic", "judge", "critic"),
@@ -44,13 +44,13 @@ STAGES = (
     ("", "_queue", "queue"),
     ("", "_put", "record"),
 )
-#: inside the strategy and on the lesson's thread, for the apprentice
+#: stages within the apprentice's strategy and in its training thread
 OF_APPRENTICE = (
     ("strategy._extractor", "extract", "- features"),
     ("strategy._apprentice", "expand", "- scores"),
     ("strategy", "observe", "note the outcome"),
     ("strategy", "adopt", "adopt a lesson"),
-    ("strategy", "learn", "(lesson, other thread)"),
+    ("strategy", "learn", "(training, other thread)"),
 )
 
 
@@ -72,7 +72,7 @@ class Accounts:
 
 
 def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -> tuple[int, int]:
-    """Crawl `pages` pages; return how many are HTML, and their links to the store."""
+    """Crawl `pages` pages; return the number of HTML pages, and of their links."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer, "_write", accounts.charge("(store, other thread)", writer._write))
         opened = open_crawl(
@@ -108,7 +108,7 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
 
 
 def take(opened: Crawl) -> Fetch | None:
-    """Return what comes next, waiting for a lesson if need be."""
+    """Return the next URL to fetch, after a training if necessary."""
     while (
         (fetch := opened.next(float(opened.fetched))) is None
         and opened.is_waiting
@@ -140,7 +140,7 @@ def report(web: str, strategy: str, pages: int) -> list[str]:
         html, links = html + read, links + followed
     spent = accounts.spent
     stages = [stage for _, _, stage in STAGES]
-    # `visit` does not parse; its own rest is what no stage accounts for
+    # `visit` does not parse, so the rest of the visit is its time without all stages
     spent["rest of the visit"] = spent["all"] - sum(spent.get(stage, 0) for stage in stages[1:])
     spent["all"] += spent["parse_page"]
     bare = spent["lxml.html alone"]
@@ -168,7 +168,7 @@ def test_stages(web: str, strategy: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Where the time of a page goes.")
+    parser = argparse.ArgumentParser(description="Show the time per page by stage.")
     parser.add_argument("webs", nargs="*", default=["uci", "wikipedia"])
     parser.add_argument("--strategy", default="best-first")
     parser.add_argument("--pages", type=int, default=PAGES)

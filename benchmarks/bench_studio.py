@@ -1,8 +1,8 @@
-"""What the studio costs: first paint, memory, the crawl beside it (docs/research/benchmarks.md).
+"""Cost of the studio: first paint, memory, and slow-down of a crawl (docs/research/benchmarks.md).
 
-``python benchmarks/bench_studio.py paint`` opens each page of a crawl of 100,000 pages and
-1,000,000 waiting URLs, made for it, in a headless Chromium; ``beside`` crawls the demo web with a
-tab that shows it and without one, by turns; ``hour`` keeps a tab open beside one crawl.
+``python benchmarks/bench_studio.py paint`` opens each page of a generated crawl of 100,000 pages
+and 1,000,000 queued URLs in a headless Chromium. ``beside`` crawls the demo web alternately with
+and without a tab that shows the crawl. ``hour`` keeps a tab open during one crawl.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 _PAGES, _WAITING, _HOSTS, _LINKS = 100_000, 1_000_000, 5_000, 12
-_NICE = 10  # of a crawl that goes on for long
-_ROUNDS = 6  # from which on the second and the last but one bound the median
-_PART = 10  # minutes of the first part of an hour, and of the last
+_NICE = 10  # niceness of a long crawl
+_ROUNDS = 6  # minimum number of rounds for the second and last but one to bound the median
+_PART = 10  # minutes of the first and the last part of an hour
 _CRAWLS = ("live", "judge", "pages", "frontier", "hubs", "hosts", "take-home")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 
 def make_crawl(path: Path, pages: int = _PAGES, waiting: int = _WAITING, seed: int = 1) -> None:
-    """Make the store of a crawl that never was, in a folder."""
+    """Generate the store of a crawl in a folder."""
     rng = Random(seed)
     path.mkdir(parents=True)
     about = {
@@ -118,13 +118,13 @@ def make_crawl(path: Path, pages: int = _PAGES, waiting: int = _WAITING, seed: i
 
 @contextmanager
 def studio(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """Serve a folder; give the address and the process."""
+    """Serve a folder; return the address and the process."""
     command = [sys.executable, "-m", "focuscrawl", "studio", str(folder), "--port", "0"]
     process = subprocess.Popen(
         [*command, "--no-browser"],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | {"XDG_STATE_HOME": str(folder / ".state")},  # where tokens are kept
+        env=os.environ | {"XDG_STATE_HOME": str(folder / ".state")},  # folder of tokens
     )
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
@@ -138,7 +138,7 @@ def studio(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Start a browser without a screen."""
+    """Start a headless browser."""
     path = os.environ.get("CHROMIUM") or shutil.which("chromium")
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=_FLAGS)
@@ -147,7 +147,7 @@ def chromium() -> Iterator[Browser]:
 
 
 def paint(rounds: int) -> None:
-    """Print when each page is painted first."""
+    """Print the time of the first paint of each page."""
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         began = time.monotonic()
@@ -183,11 +183,9 @@ def _first_paint(tab: Page, address: str) -> float:
 def _crawl(
     folder: Path, name: str, budget: int, scale: int, counted: Path | None = None
 ) -> subprocess.Popen[bytes]:
-    """Begin to crawl the demo web, of `scale` times its size; return when there is a store.
+    """Start a crawl of the demo web, `scale` times its size; return when the store exists.
 
-    Parameters
-    ----------
-    counted : file for the number of instructions that it takes, where ``perf`` can count them
+    `counted` is a file for the number of instructions, if ``perf`` is available.
     """
     arguments = {"web": f"demo:{scale}", "topic": "/Sports/Cycling", "strategy": "best-first"}
     arguments |= {"budget": str(budget), "crawl_dir": name}
@@ -204,10 +202,10 @@ def _crawl(
 
 @dataclass(frozen=True)
 class _Cost:
-    """What a crawl took: pages/s from its first fetch to its last, and seconds of processor.
+    """Cost of a crawl: pages/s from the first fetch to the last, and processor seconds.
 
-    Instructions are those of the program alone, None where they cannot be counted: unlike the
-    others they do not depend on what else the machine does.
+    The number of instructions is that of the program alone and does not depend on other load; None
+    without ``perf``.
     """
 
     pace: float
@@ -217,7 +215,7 @@ class _Cost:
 
 
 def beside(rounds: int, budget: int) -> None:
-    """Print what a crawl takes with a tab that shows it, as a ratio to one without."""
+    """Print the cost of a crawl with a tab that shows the crawl, relative to one without."""
     pairs = []
     with TemporaryDirectory() as temporary, chromium() as browser:
         folder = Path(temporary)
@@ -262,13 +260,13 @@ def beside(rounds: int, budget: int) -> None:
 
 
 def _instructions(counted: Path) -> int | None:
-    """Return what ``perf`` has counted."""
+    """Return the number of instructions that ``perf`` counted."""
     found = re.search(r"^(\d+),", counted.read_text(), re.MULTILINE) if counted.exists() else None
     return int(found[1]) if found is not None else None
 
 
 def _processor_of_children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of those that have ended
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of finished child processes
     return used.ru_utime + used.ru_stime
 
 
@@ -289,7 +287,7 @@ def _pace(crawl: Path) -> float:
 
 
 def hour(minutes: int) -> None:
-    """Print memory of studio and tab every minute, beside one crawl that goes on; then growth."""
+    """Print memory of studio and tab every minute of one long crawl, then the growth."""
     seen = []
     with TemporaryDirectory() as temporary, chromium() as browser:
         folder = Path(temporary)
@@ -297,7 +295,7 @@ def hour(minutes: int) -> None:
             tab = browser.new_context().new_page()
             tab.goto(address)
             crawling = _crawl(folder, "crawl", budget=0, scale=400)
-            os.setpriority(os.PRIO_PROCESS, crawling.pid, _NICE)  # others work here, too
+            os.setpriority(os.PRIO_PROCESS, crawling.pid, _NICE)  # leaves time to other programs
             tab.goto(f"{address.partition('/?')[0]}/crawls/crawl/live")
             session = tab.context.new_cdp_session(tab)
             began = time.monotonic()
@@ -324,7 +322,7 @@ def hour(minutes: int) -> None:
             crawling.wait()
     part = max(1, min(_PART, len(seen) // 2))
     for key in ("studio_rss_mb", "studio_pss_mb", "tab_pss_mb", "heap_mb", "elements"):
-        of = [state[key] for state in seen[1:]]  # the first is of pages that are just opened
+        of = [state[key] for state in seen[1:]]  # without the first, of pages just opened
         first, last = of[:part], of[-part:]
         print(
             f"{key}: median of the first {part} minutes {statistics.median(first):.2f} "
@@ -334,7 +332,7 @@ def hour(minutes: int) -> None:
 
 
 def _renderers(browser: Browser) -> int:
-    """Return bytes of the processes of tabs, their share of what others have, too."""
+    """Return the proportional memory of the browser's tab processes in bytes."""
     about = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
     pids = [each["id"] for each in about["processInfo"] if each["type"] == "renderer"]
     return sum(psutil.Process(pid).memory_full_info().pss for pid in pids)

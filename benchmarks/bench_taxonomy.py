@@ -1,7 +1,7 @@
 """Reading and pruning a topic tree of the size of Dmoz: 270,000 topics, 1.7 million URLs.
 
-Run it by itself, ``python benchmarks/bench_taxonomy.py``, or with pytest. The dump is made up
-(seeded) and kept in the cache folder; a fresh process reads it, so that the peak is its own.
+Run ``python benchmarks/bench_taxonomy.py``, or with pytest. The dump is generated from a seed and
+kept in the cache folder. A new process reads the dump, so that peak memory is that of the reading.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SYLLABLES = [
 
 
 def name(number: int) -> str:
-    """A made-up word for `number`: a different one for each."""
+    """Return a generated word for `number`, distinct for each number."""
     word = ""
     while number or not word:
         number, digit = divmod(number, len(SYLLABLES))
@@ -56,10 +56,10 @@ def name(number: int) -> str:
 
 
 def topics(rng: np.random.Generator) -> list[str]:
-    """A tree grown like a directory: a new topic hangs below a random one of the upper levels."""
+    """Return a tree like that of a directory: new topics are added below random upper ones."""
     tree = ["Top"]
     depths = [0]
-    places = rng.random(TOPICS) ** 1.5  # older, so higher, topics have more children
+    places = rng.random(TOPICS) ** 1.5  # older, that is higher, topics have more children
     for number in range(1, TOPICS):
         above = int(places[number] * number)
         if depths[above] > 12:
@@ -94,7 +94,7 @@ def records() -> Iterator[str]:
 
 
 def dump() -> Path:
-    """The made-up ``content.rdf.u8.gz``, written when it is not there yet."""
+    """Return the path of the generated ``content.rdf.u8.gz``, written if missing."""
     path = cache_dir() / "bench" / f"content-{TOPICS}-{URLS}.rdf.u8.gz"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def dump() -> Path:
 
 
 def measure(path: Path) -> dict[str, float]:
-    """Read and prune in this process: seconds, sizes and peak memory in MB."""
+    """Read and prune in this process; return seconds, sizes and peak memory in MB."""
     started = time.perf_counter()
     taxonomy = read_dmoz(path)
     read = time.perf_counter()

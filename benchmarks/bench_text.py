@@ -1,7 +1,7 @@
-"""How well, and how fast, libraries find the main text of a page: against `text_truth.json`.
+"""Quality and speed of libraries for main-text extraction, measured against `text_truth.json`.
 
 Run: ``python benchmarks/bench_text.py [--rounds N] [--pages]``. Words are compared as multisets.
-Times are user CPU seconds, which other processes change little; the best of the rounds counts.
+Times are user CPU seconds, which other processes affect little; the fastest round counts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 ROUNDS = 5
 DRAWS = 10_000
 SEED = 1
-ENOUGH = 10  # words of a part of a page
+ENOUGH = 10  # minimum number of words of a part of a page
 DEFAULT = "trafilatura"
-URL = "http://a.example/"  # of every page: truth is of what it says
+URL = "http://a.example/"  # URL of every page, since the truth does not depend on URLs
 KINDS = ("text", "list", "links")
 
 
@@ -39,7 +39,7 @@ def _trafilatura(page: str, **options: Any) -> str:
 
 
 def _resiliparse(page: str, *, main_content: bool) -> str:
-    # What truth holds is text: neither descriptions of images nor the numbers of a list.
+    # the truth has neither descriptions of images nor numbers of list items
     return extract_plain_text(page, main_content=main_content, alt_texts=False, list_bullets=False)
 
 
@@ -48,7 +48,7 @@ def _visible(page: str) -> str:
 
 
 def _product(page: str, extractor: str) -> str:
-    """What `focuscrawl collect` takes, with metadata and language, from the bytes of a page."""
+    """Extract text, metadata and language from a page, as `focuscrawl collect` does."""
     return extract_text(page.encode(), URL, encoding="utf-8", extractor=extractor).text
 
 
@@ -67,7 +67,7 @@ EXTRACTORS: dict[str, Callable[[str], str]] = {
 
 @dataclass(frozen=True)
 class Score:
-    """Precision, recall and F1 of words; 0 where nothing is in common."""
+    """Precision, recall and F1 of words; 0 without common words."""
 
     precision: float
     recall: float
@@ -92,7 +92,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def quality(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator[str]:
-    """F1, precision and recall by web and by kind of page."""
+    """Yield F1, precision and recall by web and by kind of page."""
     scores = {
         name: [Score.of(words, page.content) for words, page in zip(texts, pages, strict=True)]
         for name, texts in found.items()
@@ -131,7 +131,7 @@ def quality(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterat
 
 
 def apparatus(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator[str]:
-    """F1 where references and lists of further links are asked for, and where they are not."""
+    """Yield F1 for pages with and without references and lists of further links."""
     mine = [i for i, page in enumerate(pages) if page.apparatus]
     rows = []
     for name, texts in found.items():
@@ -149,7 +149,7 @@ def apparatus(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iter
 
 
 def parts(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator[str]:
-    """Recall of words that stand in one part of a page only, pages with `ENOUGH` of them."""
+    """Yield recall of words that occur in one part of a page only, with `ENOUGH` words."""
     names = [*PARTS, "text"]
     having = {part: [len(page.parts.get(part, ())) >= ENOUGH for page in pages] for part in names}
     rows = []
@@ -169,7 +169,7 @@ def parts(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator
 
 
 def certainty(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator[str]:
-    """Mean difference of F1 to `DEFAULT`, page by page, with a bootstrap interval over pages."""
+    """Yield the mean difference of F1 to `DEFAULT` by page, with a bootstrap interval."""
     marks = {
         name: np.array(
             [Score.of(words, page.content).f1 for words, page in zip(texts, pages, strict=True)]
@@ -187,7 +187,7 @@ def certainty(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iter
 
 
 def speed(pages: Sequence[Truth], rounds: int) -> Iterator[str]:
-    """User CPU milliseconds a page by web; all webs count the same."""
+    """Yield user CPU milliseconds per page by web; all webs have equal weights."""
     webs = dict.fromkeys(page.web for page in pages)
     took: dict[tuple[str, str], list[float]] = {}
     for _ in range(rounds):
@@ -208,8 +208,8 @@ def speed(pages: Sequence[Truth], rounds: int) -> Iterator[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Main text against truth made by hand.")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="of the times")
+    parser = argparse.ArgumentParser(description="Compare extracted text with manual truth.")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="number of timed rounds")
     parser.add_argument("--pages", action="store_true", help="list F1 page by page")
     options = parser.parse_args()
     pages = list(truths())

@@ -1,4 +1,4 @@
-"""Recorded webs: building the index, opening it, resolving links, fetching pages.
+"""Recorded webs: time to build the index, open it, resolve links, and fetch pages.
 
 Run: ``pytest benchmarks/bench_webs.py`` after the tests, which unpack the web.
 """
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not WARC.exists(), reason=f"no recorded web at {
 
 @pytest.fixture(scope="module")
 def links() -> list[str]:
-    """As many links as a page has: one in ten is recorded."""
+    """Return as many links as a page has; one in ten is recorded."""
     urls = list(RecordedWeb(WARC).urls())[:LINKS]
     return [url if i % 10 == 0 else f"{url}?{i}" for i, url in enumerate(urls)]
 

@@ -1,4 +1,4 @@
-"""Lets the benchmarks import one another under pytest, as they do when run by themselves."""
+"""Lets benchmarks import one another under pytest, as when run as scripts."""
 
 from __future__ import annotations
 

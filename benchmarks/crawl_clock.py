@@ -1,4 +1,4 @@
-"""A Scrapy extension: what a crawl takes from its first fetch to its last."""
+"""A Scrapy extension that measures the time of a crawl from its first fetch to its last."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CrawlClock:
-    """Writes seconds by the clock, and of the processors in this process alone, to a file."""
+    """Writes wall-clock seconds and processor seconds of this process to a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -1,7 +1,7 @@
-"""Ten servers of documentation packages of Debian, on loopback addresses of their own.
+"""Ten servers of documentation packages of Debian, each on its own loopback address.
 
-`unpack` fetches the packages with ``apt-get download`` (on Debian or what descends from it);
-nothing is installed.
+`unpack` downloads the packages with ``apt-get download`` (on Debian and its derivatives) without
+installing them.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 DATABASES = "/databases"
-EXAMPLES = 40  # pages of each server that the critic learns from
+EXAMPLES = 40  # pages of each server that the critic is trained on
 _ELSEWHERE = re.compile(rb"""href\s*=\s*["']?(https?:)?//[^"'\s>]*["']?""", re.IGNORECASE)
 
 
 class Docs(NamedTuple):
-    """A documentation package: where its pages are, and what of them is left out."""
+    """A documentation package: folder of its pages, and parts to leave out."""
 
     package: str
     folder: str
@@ -62,7 +62,7 @@ SITES = (
 
 
 class DocServer(ThreadingHTTPServer):
-    """Serves one package at an address of its own."""
+    """Serves one package on its own address."""
 
     daemon_threads = True
 
@@ -74,18 +74,18 @@ class DocServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing when a client hangs up."""
+        """Ignore clients that hang up."""
 
 
 class Pages(SimpleHTTPRequestHandler):
-    """Files, without a log."""
+    """Serves files without a log."""
 
     def log_message(self, *_: object) -> None:
         """Keep quiet."""
 
 
 class FilesWeb:
-    """The pages of all servers, for the critic to learn from."""
+    """The pages of all servers, for training the critic."""
 
     name, fingerprint = "documentation", "files"
 
@@ -123,7 +123,7 @@ class FilesWeb:
 
 
 def unpack(folder: Path) -> list[Path]:
-    """Fetch and unpack what is not there yet; return the folders of the pages."""
+    """Download and unpack missing packages; return the folders of the pages."""
     found = []
     for site in SITES:
         root = folder / site.package
@@ -146,7 +146,7 @@ def unpack(folder: Path) -> list[Path]:
 
 
 def _prepare(pages: Path, without: Sequence[str]) -> None:
-    """Leave out some folders, and links that lead elsewhere: nobody else's server is asked."""
+    """Remove some folders, and links to other servers, so that no other server is crawled."""
     for name in without:
         shutil.rmtree(pages / name)
     for path in pages.rglob("*.html"):

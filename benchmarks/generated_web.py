@@ -1,9 +1,9 @@
-"""Hosts of small pages made of arithmetic, over HTTP: cheap enough to be crawled to the million.
+"""A server of generated small pages on many hosts, fast enough for crawls of a million pages.
 
-Run: ``python benchmarks/generated_web.py PAGES PORT OUT``; ends on SIGTERM, and writes to `OUT`
-what it was asked for. Every host is an address of the loopback network, 127.1.0.1 and so on, which
-Linux has without being told. Three pages of ten are of the topic; links from these lead to their
-like more often than others do.
+Run: ``python benchmarks/generated_web.py PAGES PORT OUT``. The server ends on SIGTERM, and writes
+its requests to `OUT`. Every host is an address of the loopback network, 127.1.0.1 and so on, which
+Linux provides without configuration. Three in ten pages are on the topic, and these link to
+on-topic pages more often than others do.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from random import Random
 
 import numpy as np
 
-from focuscrawl.webs.synthetic.vocabulary import TOPICS, Draws, sentence
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, RandomStream, sentence
 
 TOPIC = "/Sports/Cycling"
 OUTSIDE = 2  # links of a page to other hosts
-_INSIDE = 4  # to any page of its own, besides two that only this page is sure to link to
+_INSIDE = 4  # links to random pages of the host; two more links make every page reachable
 _A_HOST = 250  # addresses of a network
 _MIX, _MASK = 0x9E3779B97F4A7C15, (1 << 64) - 1
 _TOPICAL = 77  # of 256 pages
@@ -32,15 +32,7 @@ _ABSENT = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length
 
 @dataclass(frozen=True)
 class GeneratedWeb:
-    """Says what every page is.
-
-    Page n is on host n % hosts and is number n // hosts there.
-
-    Attributes
-    ----------
-    pages, hosts : how many there are
-    port : of all hosts
-    """
+    """Defines the content of every page; page n is number n // hosts on host n % hosts."""
 
     pages: int
     hosts: int
@@ -48,7 +40,7 @@ class GeneratedWeb:
 
     @classmethod
     def of(cls, pages: int, port: int) -> GeneratedWeb:
-        """Make a web; its hosts have some thousand pages, but there are 32 to 500."""
+        """Create a web whose 32 to 500 hosts have some thousand pages each."""
         return cls(pages, min(500, max(32, pages // 1000)), port)
 
     def address(self, host: int) -> str:
@@ -61,7 +53,7 @@ class GeneratedWeb:
         return f"http://{self.address(host)}:{self.port}/p/{inside}"
 
     def number(self, host: str, path: str) -> int | None:
-        """Return the page at a path of an address; None: there is none."""
+        """Return the page at a path of an address; None if there is none."""
         _, _, network, last = host.split(".")
         inside = path.removeprefix("/p/")
         if not inside.isdecimal():
@@ -70,11 +62,11 @@ class GeneratedWeb:
         return number if number < self.pages else None
 
     def of_topic(self, number: int) -> bool:
-        """Tell whether a page is of the topic."""
+        """Tell whether a page is on the topic."""
         return (number * _MIX & _MASK) >> 56 < _TOPICAL
 
     def links(self, number: int) -> list[int]:
-        """Return where the links of a page lead, each once."""
+        """Return the distinct targets of a page's links."""
         rng, hosts = Random(number), self.hosts
         inside, host = divmod(number, hosts)
         draw, topical = rng.random, self.of_topic(number)
@@ -99,7 +91,7 @@ class Pages:
     def __init__(self, web: GeneratedWeb) -> None:
         self._web = web
         topics = [topic.path for topic in TOPICS]
-        draws = Draws(0)
+        draws = RandomStream(0)
         own = topics.index(TOPIC)
         others = [i for i in range(len(topics)) if i != own]
         self._topical = [sentence(own, 0.9, draws) for _ in range(_SENTENCES)]
@@ -120,13 +112,16 @@ class Pages:
 
 
 class Asked:
-    """What was asked for, and when.
+    """Requests and their times.
 
     Attributes
     ----------
-    first : float64 (pages,), time of the first request for each page; 0: there was none
-    again : (page, time) of all others
-    robots, absent, connections : how many
+    first : NDArray[np.float64] of shape (n_pages,)
+        Time of the first request for each page; 0 without a request.
+    again : list[tuple[int, float]]
+        Page and time of all further requests.
+    robots, absent, connections : int
+        Numbers of such requests and of connections.
     """
 
     def __init__(self, pages: int) -> None:
@@ -135,7 +130,7 @@ class Asked:
         self.robots = self.absent = self.connections = 0
 
     def note(self, number: int) -> None:
-        """Take note of a request for a page."""
+        """Record a request for a page."""
         now = time.time()
         if self.first[number]:
             self.again.append((number, now))
@@ -143,7 +138,7 @@ class Asked:
             self.first[number] = now
 
     def save(self, path: Path) -> None:
-        """Write it down, whole or not at all."""
+        """Write all records to a file atomically."""
         draft = path.with_suffix(".draft.npz")
         again = np.array(self.again, np.float64).reshape(-1, 2)
         others = np.array([self.robots, self.absent, self.connections])
@@ -152,7 +147,7 @@ class Asked:
 
 
 class _Connection(asyncio.Protocol):
-    """Answers the requests of one connection, as they come."""
+    """Answers the requests of one connection in order."""
 
     def __init__(self, pages: Pages, web: GeneratedWeb, asked: Asked) -> None:
         self._pages, self._web, self._asked = pages, web, asked

@@ -1,11 +1,11 @@
-"""A topic tree of the size that Dmoz is pruned to: a critic of hundreds of classes, and crawls.
+"""A critic of hundreds of classes, and crawls with it, on a topic tree like the pruned Dmoz.
 
 Run: ``python benchmarks/large_taxonomy.py WEBS LABELS OUT``, with the folders of the recordings
-and of their labels. Dmoz itself is not to be had any more. So OUT gets ``pages.warc``, the
-recorded webs and 240,000 generated pages one after the other, and ``labels.csv``, their topics:
-the recordings' labels, cut up by site, folder or first heading, and made-up topics whose words
-overlap. A fifth of the pages is for testing. Then it is pruned at k = 300 [A02 section 3.1],
-critics are trained, tested and crawled with. What is there already is not made again.
+and of their labels. Dmoz itself is no longer available. So OUT gets ``pages.warc``, the recorded
+webs followed by 240,000 generated pages, and ``labels.csv`` with their topics: the recordings'
+labels, split by site, folder or first heading, and generated topics with overlapping words. A
+fifth of the pages is for testing. The script prunes the tree at k = 300 [A02 section 3.1], trains
+and tests critics, and crawls with them. Existing files are kept.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import (
     Label,
@@ -44,7 +44,7 @@ from focuscrawl.taxonomy import (
     read_labels,
 )
 from focuscrawl.webs import open_web
-from focuscrawl.webs.synthetic.vocabulary import TOPICS, Draws, sentence, title
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, RandomStream, sentence, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.webs.web_protocol import Web
 
-PAGES = 240_000  # generated
-GROUPS = 24  # of topics in each of the demo web's families of words
-_TESTED = 0.2  # share of the pages
-BUDGET = 200  # of a crawl
+PAGES = 240_000  # number of generated pages
+GROUPS = 24  # groups of topics in each word family of the demo web
+_TESTED = 0.2  # share of test pages
+BUDGET = 200  # fetches of a crawl
 CRAWLED = ("/Computers/Operating_Systems", "/Computers/Artificial_Intelligence/Machine_Learning")
-_A_CLASS = 20  # test pages of a class that are judged
-_POOL = 6_000  # made-up words, each of several topics
+_A_CLASS = 20  # test pages per class
+_POOL = 6_000  # generated words, each of several topics
 _OWN, _SHARED = 14, 10  # words of a topic, and of a group of topics
 _SENTENCES = 1_500
 _HEADING = re.compile(rb'class="mw-headline"[^>]*>([^<]{1,60})')
@@ -69,7 +69,7 @@ _NOT_IN_A_PATH = re.compile(r"[^\w.-]+")
 
 
 def made_up(number: int) -> str:
-    """Make up a word, another one for each number."""
+    """Generate a word, distinct for each number."""
     word = "k"
     while number:
         number, digit = divmod(number, len(_SYLLABLES))
@@ -83,15 +83,17 @@ def name(text: str) -> str:
 
 
 class GeneratedTopics:
-    """Pages of made-up topics: sentences of the demo web with words of the topic among them.
+    """Pages of generated topics: sentences of the demo web with words of the topic.
 
-    A topic has words of its own and those of its group, all drawn from one pool, so that each is
-    a word of other topics, too. Some authors keep to the point, others hardly.
+    A topic has its own words and those of its group, all drawn from one pool, so that each word
+    also belongs to other topics. Authors differ in how much they write about the topic.
 
     Attributes
     ----------
-    paths : of the topics
-    topic_of : int64 (n_pages,), the topic of each page
+    paths : list[str]
+        Topics.
+    topic_of : NDArray[np.int64] of shape (n_pages,)
+        Topic of each page.
     """
 
     def __init__(self, n_pages: int, seed: int = 0) -> None:
@@ -115,13 +117,13 @@ class GeneratedTopics:
         share = np.array(weights) / sum(weights)
         self.topic_of = np.sort(rng.choice(len(share), n_pages, p=share))
         self._first = np.searchsorted(self.topic_of, np.arange(len(share)))
-        draws = Draws(seed)
+        draws = RandomStream(seed)
         self._sentences = [
             [sentence(demo, 0.3, draws) for _ in range(_SENTENCES)] for demo in range(len(TOPICS))
         ]
 
     def url(self, number: int) -> str:
-        """Return the URL of a page: three hundred hosts, whose names say nothing."""
+        """Return the URL of a page, on one of three hundred hosts with meaningless names."""
         return f"http://h{crc32(b'%d' % number) % 300}.made.example/p/{number}"
 
     def html(self, number: int) -> str:
@@ -140,7 +142,7 @@ class GeneratedTopics:
         )
 
     def _link(self, draw: Random, topic: int) -> str:
-        """Link to a page of the topic, of one near it, or of any; half of the links say which."""
+        """Link to a page of the topic, of a related topic, or of any; half of the anchors tell."""
         where = draw.random()
         if where > 0.4:
             near = topic + draw.randint(-4, 4) if where < 0.6 else draw.randrange(len(self._words))
@@ -171,7 +173,7 @@ def record(url: str, html: str) -> bytes:
 
 
 def make_pages(webs: Path, generated: GeneratedTopics, out: Path) -> None:
-    """Write the recorded webs and the generated pages into one recording."""
+    """Write the recorded webs and the generated pages to one recording."""
     draft = out.with_suffix(".part")
     with draft.open("wb") as file:
         for each in ("uci", "wikipedia", "webkb"):
@@ -183,7 +185,7 @@ def make_pages(webs: Path, generated: GeneratedTopics, out: Path) -> None:
 
 
 def topics_of(web: Web, labels: Path, generated: GeneratedTopics) -> Iterator[tuple[str, str]]:
-    """Yield URL and topic of every page that has one."""
+    """Yield URL and topic of every page with a topic."""
     known: dict[str, str] = {}
     for each in ("uci", "wikipedia"):
         rows = read_labels(labels / each / "labels.csv")
@@ -251,7 +253,7 @@ class Tested:
         self.bags = [bag for _, bag in kept]
 
     def judge(self, trained: TrainedCritic) -> dict[str, float]:
-        """Return what a critic is worth on these pages, and what it costs to judge one."""
+        """Return the quality of a critic on these pages, and the time to judge a page."""
         classes = trained.model.classes
         number = {path: i for i, path in enumerate(classes)}
         kept = [i for i, leaf in enumerate(self.leaves) if leaf in number]
@@ -292,7 +294,7 @@ def mean_precision(
 def crawl(
     pages: Path, critic: Path, topic: str, strategy: str, labels: dict[str, str]
 ) -> dict[str, float]:
-    """Crawl from five examples of a topic; return what it brings by the critic and by label."""
+    """Crawl from five examples of a topic; return the harvest by the critic and by label."""
     examples = [url for url, path in read_critic(critic)[0].examples if lies_under(path, [topic])]
     seeds = examples[:: max(1, len(examples) // 5)][:5]
     with tempfile.TemporaryDirectory() as scratch:
@@ -319,7 +321,7 @@ def crawl(
 
 
 def report(title: str, values: dict[str, float]) -> None:
-    """Print figures, one a line."""
+    """Print one measure per line."""
     print(f"\n{title}")
     for what, value in values.items():
         print(f"  {what:<28} {value:,.3f}" if value % 1 else f"  {what:<28} {value:,.0f}")
@@ -353,12 +355,14 @@ def main() -> None:
             "topics": len(whole.topics),
             "k": least,
             "classes": len(tree.leaves),
-            "of these generated": sizes[True],
+            "generated classes": sizes[True],
             "examples": sum(len(tree.examples(leaf)) for leaf in tree.leaves),
         },
     )
     begun = time.process_time()
-    read_bags(web, [url for leaf in tree.leaves for url in tree.examples(leaf)], progress=SILENT)
+    read_bags(
+        web, [url for leaf in tree.leaves for url in tree.examples(leaf)], progress=NO_PROGRESS
+    )
     print(f"examples read in {time.process_time() - begun:.0f} s of this process")
     tested = Tested(web, labels, tree)
     for kind in given.kinds.split(","):
@@ -370,13 +374,13 @@ def main() -> None:
             trained = train_critic(
                 labels, web, kind=kind, min_examples=None, max_examples=given.max_examples
             )
-            values = {"s to train (5 folds, too)": time.process_time() - begun}
+            values = {"s to train (with 5 folds)": time.process_time() - begun}
             save_critic(trained, out, force=True)
         values["MB of the model"] = sum(f.stat().st_size for f in out.iterdir()) / 1e6
         values["classes"] = len(trained.model.classes)
         values["examples"] = len(trained.examples)
         values |= tested.judge(trained)
-        values["MB of memory at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        values["MB of peak memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         report(f"{kind} critic, {given.max_examples} examples a class", values)
     of_page = {row.url: row.topic for row in labels}
     made = next(path for path in tree.leaves if path.startswith("/Generated"))

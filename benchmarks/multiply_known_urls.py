@@ -1,9 +1,9 @@
-"""Multiplies the URLs that a crawl in rounds knows, to see what its rounds cost then.
+"""Multiplies the URLs that a crawl in rounds knows, to measure the cost of rounds with more URLs.
 
 Run: ``python benchmarks/multiply_known_urls.py TABLES TIMES`` on a copy of the tables of a crawl,
-then more rounds of it (``bench_rounds_cluster.py``). To each URL come copies on the same host,
-with the same evidence, that wait with a thousandth of its score: they are read with all others,
-and are never among the best. So the rounds that follow fetch the same pages, whatever TIMES is.
+then further rounds with ``bench_rounds_cluster.py``. Each URL gets copies on the same host, with
+the same evidence and a thousandth of its score. Rounds read the copies, but never fetch them. So
+the rounds fetch the same pages for any value of TIMES.
 """
 
 from __future__ import annotations
@@ -14,18 +14,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.rounds.tables import EVIDENCE, URL, Tables
 from focuscrawl.store.schema import QUEUED
 
-GROUP = 4_000  # rows of evidence that are read at once, as `focuscrawl.rounds.taking_in` writes
+GROUP = (
+    4_000  # rows of evidence that are read at once, as `focuscrawl.rounds.bucket_update` writes
+)
 
 
 def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:
-    """Return a copy of each row of `URL`, by the name given for it."""
+    """Return a copy of each row of `URL`, with a new URL."""
     score = pc.if_else(pc.is_finite(urls["score"]), pc.multiply(urls["score"], 1e-3), 0.0)
     changed = {
-        "id": pa.array(map(identity, names), pa.int64()),
+        "id": pa.array(map(hashed_id, names), pa.int64()),
         "url": pa.array(names),
         "score": score,
         "state": pa.array(np.full(len(urls), QUEUED, np.int8)),
@@ -38,12 +40,9 @@ def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:
 
 
 def copies_of_evidence(evidence: pa.Table, ids: np.ndarray, copied: np.ndarray) -> pa.Table:
-    """Return a copy of each row of `EVIDENCE`; its links lead to copies of their targets.
+    """Return a copy of each row of `EVIDENCE` with links to copies of the targets.
 
-    Parameters
-    ----------
-    ids : int64 (n,), ascending
-    copied : int64 (n,), ids of the copies
+    `ids` are ascending, and `copied` are the ids of their copies.
     """
     targets = evidence["targets"].combine_chunks()
     values = copied[np.searchsorted(ids, targets.flatten().to_numpy())]
@@ -60,7 +59,7 @@ def main() -> None:
     assert plan is not None
     for bucket in range(int(plan["buckets"])):
         pairs = []
-        for name in tables.of_bucket("urls", bucket, sys.maxsize):
+        for name in tables.bucket_tables("urls", bucket, sys.maxsize):
             urls, parts = tables.read(name), []
             for copy in range(1, times):
                 names = [f"{url}#copy{copy}" for url in urls["url"].to_pylist()]
@@ -69,7 +68,7 @@ def main() -> None:
             pairs.append(np.array([each["id"].to_numpy() for each in [urls, *parts]]))
         ids = np.concatenate(pairs, axis=1)  # a row a copy, the first those that were there
         of_url = ids[:, np.unique(ids[0], return_index=True)[1]]
-        for name in tables.of_bucket("evidence", bucket, sys.maxsize):
+        for name in tables.bucket_tables("evidence", bucket, sys.maxsize):
             rows = tables.read(name)
             parts = [copies_of_evidence(rows, of_url[0], copied) for copied in of_url[1:]]
             tables.write_table(name, pa.concat_tables([rows, *parts]), GROUP)

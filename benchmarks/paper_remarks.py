@@ -1,16 +1,16 @@
-"""What [A02] and [F99] say in passing of links and topics, on the webs of a study.
+"""Remarks of [A02] and [F99] on links and topics, checked on the webs of a study.
 
-Run: ``python benchmarks/paper_remarks.py studies/papers.toml FOLDER`` (some minutes; what the lab
-keeps of a web is taken from its cache). Three tables, a line a topic:
+Run: ``python benchmarks/paper_remarks.py studies/papers.toml FOLDER`` (some minutes; judged webs
+come from the lab's cache). The script prints three tables with a line per topic:
 
-- *locality* [A02 section 1.2]: mean R of all pages, of those that relevant pages link to, and
-  along a random walk from a relevant page; how often two links of a page lead to the same class,
-  next to each other and anywhere on it.
-- *citations* [F99 section 1]: where links of the topic's pages lead, by the most probable class of
-  the target: the topic itself, and the two other classes that are cited most for their size.
-- *discriminants* [A02 section 3.8]: names of the classes of u, and their prefixes, among the
-  features (t, d) around links, d_max 5, ranked by what they say of R(v) > 1/2: mutual information,
-  first those that speak for it, then those against.
+- *locality* [A02 section 1.2]: mean relevance of all pages, of pages that relevant pages link to,
+  and along a random walk from a relevant page; how often two links of a page, adjacent or any,
+  lead to the same class.
+- *citations* [F99 section 1]: targets of links of the topic's pages by their most probable class:
+  the topic itself, and the two other classes with the most citations relative to their size.
+- *discriminants* [A02 section 3.8]: class names of u, and their prefixes, among the features
+  (t, d) around links at d_max 5, ranked by mutual information with R(v) > 1/2, first positive
+  features, then negative ones.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 STEPS = (1, 2, 4, 8)  # of the random walk
 D_MAX = 5
-NAMED, LIKELY = 3, 0.1  # classes of u that are named, if they are so probable
+NAMED, LIKELY = 3, 0.1  # maximum number of classes of u, and their minimum probability
 
 
 class Links(NamedTuple):
-    """Links between distinct pages of a web, page after page, in document order."""
+    """Links between distinct pages of a web, by page, in document order."""
 
     source: Ints
     target: Ints
@@ -63,7 +63,7 @@ def locality(whole: JudgedWeb, links: Links, relevance: Floats) -> str:
     for step in range(1, max(STEPS) + 1):
         share = (walkers / np.maximum(degree, 1))[links.source]
         walkers = np.bincount(links.target, share, len(high)).astype(np.float64)
-        walkers = walkers / walkers.sum()  # those at a page without links end
+        walkers = walkers / walkers.sum()  # walks end at pages without links
         if step in STEPS:
             walk.append(f"{walkers @ relevance:.2f}")
     return f"all {relevance[judged].mean():.2f}, linked {linked:.2f}, walk {' '.join(walk)}"
@@ -98,7 +98,7 @@ def citations(whole: JudgedWeb, links: Links, topic: str) -> str:
 
 
 def information(feature: Ints, owner: Ints, high: Bools) -> tuple[Floats, Bools]:
-    """Return the bits that having a feature says of `high`, and whether it speaks for it."""
+    """Return the mutual information of each feature and `high`, and whether it is positive."""
     pairs = np.unique(np.stack([feature, owner]), axis=1)
     n, k = len(high), int(feature.max()) + 1
     having = np.bincount(pairs[0], minlength=k)

@@ -1,8 +1,8 @@
-"""The crawler that everyone writes first: breadth-first with `LinkExtractor`, stock Scrapy.
+"""A plain breadth-first Scrapy spider with `LinkExtractor`, for comparison.
 
 ``python -m scrapy runspider benchmarks/plain_spider.py -a web=... -a seeds=URL,... -a budget=N``
-asks the same recording through the same download handler as a focused replay, follows links only
-to what is recorded, and prints what it did as JSON.
+reads the same recording through the same download handler as a focused replay, follows only links
+to recorded pages, and prints its counts as JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Crawl
 
-_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_REPLAY = "focuscrawl.downloadhandlers.replay.ReplayDownloadHandler"
 
 
 class PlainSpider(scrapy.Spider):

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
 
     Rule = Callable[["Ending", float], int | None]
 
@@ -38,7 +38,7 @@ class Ending:
     found: np.ndarray
     relevant: int
     needed: int
-    estimates: list[Estimate]
+    estimates: list[RecallEstimate]
 
 
 class Worth(NamedTuple):

@@ -184,7 +184,7 @@ def names(crawl: Path) -> set[str]:
     """Return the URLs that a crawl has fetched."""
     store = open_store(crawl)
     try:
-        return {fetch.name for fetch in History(store).first_fetches()}
+        return {fetch.url_text for fetch in History(store).first_fetches()}
     finally:
         store.close()
 

@@ -145,7 +145,7 @@ def truths() -> Iterator[Truth]:
     """
     webs = {name: RecordedWeb(recording(name)) for name in GROUPS}
     for row in json.loads(TRUTH.read_text(encoding="utf-8")):
-        answer = HtmlAnswer.of(webs[row["web"]].fetch(row["url"]))
+        answer = HtmlAnswer.from_answer(webs[row["web"]].fetch(row["url"]))
         if answer is None or sha256(answer.body).hexdigest() != row["sha256"]:
             raise SystemExit(f"{row['url']} is not the page that was marked")
         page = decoded(answer)
@@ -217,7 +217,7 @@ def draw(name: str) -> Iterator[HtmlAnswer]:
         waiting = groups[order[turn % len(order)]]
         while waiting:
             url = waiting.pop()
-            page = HtmlAnswer.of(web.fetch(url))
+            page = HtmlAnswer.from_answer(web.fetch(url))
             if page is None or (several and host(url) in hosts):
                 continue
             if _fits(page, sketches):

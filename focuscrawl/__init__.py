@@ -1,3 +1,3 @@
-"""A focused crawler that learns, while it crawls, which links are worth following."""
+"""Focused crawler that learns during a crawl which links lead to relevant pages."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""An add-on that makes the spider of any Scrapy project a focused one."""
+"""Scrapy add-on that turns the spider of any project into a focused crawler."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
-from focuscrawl import settings as ours
+from focuscrawl import settings as own_settings
 from focuscrawl.engine.private import is_scrapy_program, is_started_by_command
 from focuscrawl.errors import UserError
 
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-#: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
-DECENT = {
+#: defaults for politeness, because the crawl follows links to any host; projects may change them
+POLITE_SETTINGS = {
     "ROBOTSTXT_OBEY": True,
-    "ROBOTSTXT_PARSER": ours.ROBOTSTXT_PARSER,
+    "ROBOTSTXT_PARSER": own_settings.ROBOTSTXT_PARSER,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 1,
     "DOWNLOAD_DELAY": 1.0,
 }
-#: what stands between the crawl and a spider that yields items of its own: two nearest to the
-#: engine, one nearest to the spider
-_FOR_SPIDERS = (
+#: middlewares between the crawl and a spider that yields items of its own: the first two are the
+#: nearest to the engine, the third is the nearest to the spider
+_SPIDER_COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.AskedMiddleware", 0),
     ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.FollowedMiddleware", 10_000),
 )
-_LIVE = "focuscrawl.downloadhandlers.LiveDownloadHandler"
+_LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
 class FocusedCrawling:
-    """``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}``.
+    """Add-on, enabled by ``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}``.
 
-    The spider's start requests are the seeds. Every page that comes is judged, its links are
-    scored, and the link with the best score is fetched next, whether the spider has asked for
-    it (its callback, meta and headers are kept) or not (``FOCUSCRAWL_CALLBACK``). The arguments
-    of ``scrapy crawl focused`` are settings: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
+    The spider's start requests are the seeds. The crawl judges every page, scores its links, and
+    fetches the link with the best score next. Requests of the spider keep their callback, meta and
+    headers; pages that the spider did not request go to ``FOCUSCRAWL_CALLBACK``. The arguments of
+    ``scrapy crawl focused`` are settings: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
 
     Raises
     ------
     UserError
-        Anything the user has to put right; nothing has been written then.
+        An error in the settings; the add-on has not written any file.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -54,14 +54,14 @@ class FocusedCrawling:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the add-on of a crawler that has its spider."""
+        """Create the add-on of a crawler."""
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Put the components in, and open the crawl that they work on.
+        """Add the components to the settings, and open the crawl.
 
-        Under ``scrapy crawl`` an error of the user's is one line and exit code 2, as everywhere;
-        a program that runs crawlers itself gets the exception.
+        ``scrapy crawl`` prints a `UserError` as one line and exits with code 2. In a program that
+        runs crawlers itself, the exception propagates.
         """
         try:
             self._update(settings)
@@ -75,40 +75,44 @@ class FocusedCrawling:
     def _update(self, settings: BaseSettings) -> None:
         spider = self._crawler.spider
         if spider is None or is_started_by_command(spider):
-            return  # `scrapy shell`, `fetch`, `parse`, ...: nothing is crawled
-        _take_over_scheduling(settings)
-        for name, value in DECENT.items():
+            return  # commands such as `scrapy shell` and `scrapy fetch` do not crawl
+        _set_scheduler(settings)
+        for name, value in POLITE_SETTINGS.items():
             settings.set(name, value, priority="addon")
         if not settings.getdict("DOWNLOAD_HANDLERS").keys() & {"http", "https"}:
-            handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": _LIVE, "https": _LIVE}
+            handlers = {
+                **settings.getdict("DOWNLOAD_HANDLERS"),
+                "http": _LIVE_HANDLER,
+                "https": _LIVE_HANDLER,
+            }
             priority = settings.getpriority("DOWNLOAD_HANDLERS") or 0
             settings.set("DOWNLOAD_HANDLERS", handlers, priority=priority)
         for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
-            for path, place in getattr(ours, name).items():
-                # None: what a component of ours stands in for
+            for path, priority in getattr(own_settings, name).items():
+                # the priority None disables a component of Scrapy that focuscrawl replaces
                 if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
-                    settings.setdefault_in_component_priority_dict(name, component, place)
-        for name, path, place in _FOR_SPIDERS:
-            settings.setdefault_in_component_priority_dict(name, load_object(path), place)
+                    settings.setdefault_in_component_priority_dict(name, component, priority)
+        for name, path, priority in _SPIDER_COMPONENTS:
+            settings.setdefault_in_component_priority_dict(name, load_object(path), priority)
         from focuscrawl.engine.component import has_crawl  # noqa: PLC0415 - slow to import
 
-        if not has_crawl(self._crawler):  # the spider `focused` has opened its own
+        if not has_crawl(self._crawler):  # the spider `focused` opens its crawl itself
             from focuscrawl.engine.config_from_settings import read_config  # noqa: PLC0415
-            from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
+            from focuscrawl.spiders.focused import open_spider_crawl  # noqa: PLC0415 - slow to import
 
             config = read_config(settings)
-            # without seeds of its own: those are the spider's start requests
-            open_for(spider, config.with_values(seeds=config.seeds or ""), settings)
+            # no seeds from the critic: the spider's start requests are the seeds
+            open_spider_crawl(spider, config.with_values(seeds=config.seeds or ""), settings)
 
 
-def _take_over_scheduling(settings: BaseSettings) -> None:
+def _set_scheduler(settings: BaseSettings) -> None:
     from focuscrawl.scheduler import FrontierScheduler  # noqa: PLC0415 - slow to import
 
-    theirs = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
-    if theirs and load_object(settings["SCHEDULER"]) is not FrontierScheduler:
+    is_set_by_project = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
+    if is_set_by_project and load_object(settings["SCHEDULER"]) is not FrontierScheduler:
         raise UserError(
-            f"SCHEDULER is {settings['SCHEDULER']}: a focused crawl orders its requests itself, "
-            "leave the setting out"
+            f"SCHEDULER is {settings['SCHEDULER']}, but a focused crawl needs its own scheduler: "
+            "remove the setting SCHEDULER"
         )
     settings.set("SCHEDULER", FrontierScheduler, priority="addon")

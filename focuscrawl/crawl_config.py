@@ -1,9 +1,8 @@
-"""The configuration of a crawl: every argument and setting, declared and checked in one place.
+"""The configuration of a crawl: declaration and validation of every argument and setting.
 
-Every field of `CrawlConfig` is a setting; those that `_argument` declares can be given with
-``-a name=value``, too. Command line, settings modules, plans of rounds and tests all become
-a `CrawlConfig`, which is passed inwards; nothing inside reads Scrapy's settings again.
-``python -m focuscrawl.crawl_config docs/reference/settings.md`` writes the tables of that page.
+Every field of `CrawlConfig` is a setting; fields declared by `_argument` can also be given with
+``-a NAME=VALUE``. `CrawlConfig` is the only source of settings inside the package.
+``python -m focuscrawl.crawl_config docs/reference/settings.md`` updates the tables of that page.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from focuscrawl.foundation.user_input import (
     NETWORKS,
     TEXT,
     URL_PATTERNS,
-    Reader,
+    ValueParser,
     file_name,
     json_object,
     number,
@@ -45,15 +44,15 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-#: file in a crawl's folder that pages are recorded to
+#: default recording file in a crawl's folder
 RECORDING_FILE = "pages.warc.gz"
-#: value of `CrawlConfig.warc`: record the pages that a crawl may have to judge again
+#: value of `CrawlConfig.warc`: record live crawls, so that pages can be judged again
 RECORD_LIVE = "live"
 DEFAULT_CRITIC, DEFAULT_STRATEGY, DEFAULT_BUDGET = "models/demo", "apprentice", 1000
 DEFAULT_CALLBACK = "parse"
 PREFIX = "FOCUSCRAWL_"
 
-#: `focuscrawl.text.EXTRACTORS`, without what that imports: the add-on reads this module, too
+#: copy of `focuscrawl.text.EXTRACTORS`, which is slow to import
 _EXTRACTORS = ("trafilatura", "resiliparse")
 
 Flag = Annotated[bool, FLAG]
@@ -69,142 +68,140 @@ def _setting(default: Any, text: str, *, unset: str = "", name: str = "", **extr
 
     Parameters
     ----------
-    text : what it means, in Markdown
-    unset : the default in words, where its value says little
-    name : of the setting without its prefix, where it is not that of the field
+    text : str
+        Description in Markdown.
+    unset : str
+        Description of the default; empty: show the default itself.
+    name : str
+        Name of the setting without its prefix; empty: the name of the field.
     """
     extra |= {"unset": unset, "name": name}
     return Field(default, description=text, json_schema_extra=extra)
 
 
 def _argument(default: Any, text: str, *, unset: str = "") -> Any:
-    """Declare a setting that ``-a`` can give, too; an empty one stands for the default."""
+    """Declare a setting that is an argument, too; an empty value means the default."""
     return _setting(default, text, unset=unset, argument=True)
 
 
-def _of_scrapy(default: Any, setting: str, text: str) -> Any:
-    """Declare a field that comes from one of Scrapy's settings."""
+def _scrapy_setting(default: Any, setting: str, text: str) -> Any:
+    """Declare a field that is a setting of Scrapy."""
     return Field(default, description=text, json_schema_extra={"scrapy": setting})
 
 
 class CrawlConfig(BaseModel):
-    """What to crawl and how, checked.
+    """Validated configuration of a crawl.
 
-    Values are checked, and read from text where they are text, when an instance is made.
-    `read_config` (`focuscrawl.engine.config_from_settings`) makes one from arguments and settings.
+    An instance parses values that are text, and validates all values.
+    `focuscrawl.engine.config_from_settings.read_config` creates an instance from arguments and
+    settings.
 
     Raises
     ------
     UserError
-        Values that do not go together. (A value that a field cannot have is pydantic's
-        `ValidationError`; `focuscrawl.foundation.user_input.validated` makes it a `UserError`.)
+        Values contradict each other. For an invalid value, pydantic raises a `ValidationError`,
+        which `focuscrawl.foundation.user_input.validated` turns into a `UserError`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
-    # arguments, in the order in which the reference lists them
+    # arguments, in the order of the reference
 
     topic: Text = _argument(
         "",
-        "topic paths of the critic, separated by commas; topics below them are included. "
-        "`/good` for a critic from keywords or from good and bad examples; any name for a "
-        "callable",
+        "topic paths of the critic, separated by commas; their subtopics are included. A few-shot "
+        "critic has the topic `/good`. For a callable, the topic may have any name",
         unset="required",
     )
     seeds: Text | None = _argument(
         None,
-        "start URLs, separated by commas or spaces; or a file with one URL a line (blank "
-        "lines and lines with `#` are skipped); or CSV with a column `url`, and optionally "
-        "`topic`; or a [topic definition](../how-to/topics.md) (`.toml`) with `seeds`",
+        "start pages: URLs separated by commas or spaces, or a file. The file is a list with one "
+        "URL per line (`#` starts a comment), a CSV file with a column `url` and an optional "
+        "column `topic`, or a [topic definition](../how-to/topics.md) (`.toml`) with `seeds`",
         unset="the critic's examples of the topic",
     )
     critic: Text = _argument(
         DEFAULT_CRITIC,
-        "folder of a trained critic, or its name under `models/`; folder of a [path "
-        "model](../how-to/paths.md); or `module:callable`",
+        "critic that judges pages: folder of a trained critic, name of a critic in `models/`, "
+        "folder of a [path model](../how-to/paths.md), or `module:callable`",
     )
     strategy: Text = _argument(
         DEFAULT_STRATEGY,
-        "name of a [strategy](strategies.md), or of an entry point in the group "
-        "`focuscrawl.strategies`",
+        "[strategy](strategies.md) that orders the frontier: its name, or the name of an entry "
+        "point in the group `focuscrawl.strategies`",
     )
     budget: WholeNumber = _argument(
-        DEFAULT_BUDGET,
-        "exact number of fetches over all runs of the crawl; 0: no limit",
+        DEFAULT_BUDGET, "exact number of fetches in all runs of the crawl; 0: no limit"
     )
     web: Text | None = _argument(
         None,
-        "recorded web to crawl: a `.warc` or `.warc.gz` file, an "
-        "[archive](../how-to/recordings.md#archives) by its index (`.cdxj`, `.parquet`; "
-        "`INDEX,BASE`; paths or URIs), `demo` or `demo:SCALE` (1 is 3,000 pages). "
-        "`@VERSION` after each names a version of [a web that "
-        "changes](../how-to/recrawls.md#a-web-that-changes). No network is used, except for "
-        "the URI of an archive",
+        "recorded web to crawl: a `.warc` or `.warc.gz` file, the index of an "
+        "[archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or `INDEX,BASE`; paths "
+        "or URIs), `demo`, or `demo:SCALE` (scale 1 has 3,000 pages). Append `@VERSION` to crawl "
+        "a version of a [web that changes](../how-to/recrawls.md#a-web-that-changes). The crawl "
+        "uses the network only for archives named by a URI",
         unset="the live Web; `demo` for the critic `models/demo` without live seeds",
     )
     crawl_dir: Text | None = _argument(
         None,
-        "folder of the crawl; it is created, or the crawl in it is resumed",
+        "folder of the crawl. A new folder starts a crawl; a folder with a crawl resumes it",
         unset="`crawls/<topic>-<time>`",
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[rules](../how-to/stopping.md) that stop the crawl, separated by commas: `recall "
-        "0.9` (estimated recall), `next 100 < 0.1` (expected harvest of the next fetches), "
-        "`time 8h` (of this run; `s`, `m`, `h`, `d`). The first rule that applies stops it. "
-        "The budget and `FOCUSCRAWL_STAGNATION` apply as well",
+        "[stop rules](../how-to/stopping.md), separated by commas: `recall 0.9` (estimated "
+        "recall), `next 100 < 0.1` (expected harvest rate of the next 100 fetches), `time 8h` "
+        "(duration of this run in `s`, `m`, `h` or `d`). The crawl stops at the first rule that "
+        "applies. The budget and `FOCUSCRAWL_STAGNATION` apply as well",
         unset="none",
     )
-    random_state: WholeNumber = _argument(
-        0,
-        "seed of everything random",
-    )
+    random_state: WholeNumber = _argument(0, "seed of all random numbers")
     apprentice: Text | None = _argument(
         None,
-        "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice "
-        "train`); it continues to learn",
-        unset="from scratch",
+        "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`); the "
+        "apprentice continues to learn in the new crawl",
+        unset="an untrained apprentice",
     )
     within: Text | None = _argument(
         None,
-        "folder of an earlier crawl: only URLs that it fetched are followed (a recall crawl)",
+        "folder of an earlier crawl: follow only URLs that the earlier crawl fetched, to measure "
+        "recall",
         unset="no limit",
     )
     hosts: Annotated[tuple[str, ...], HOSTS] = _argument(
         (),
-        "only [these hosts](../how-to/scope.md#scope) and their subdomains, separated by "
-        "commas, or a file with one a line",
+        "[hosts to crawl](../how-to/scope.md#scope), with their subdomains: names separated by "
+        "commas, or a file with one name per line",
         unset="all",
     )
     deny: Patterns = _argument(
         (),
-        "URLs that [contain one of these](../how-to/scope.md#scope) are skipped; `*` "
-        "matches anything, `$` the end; separated by commas, or a file with one a line. "
-        "Does not apply to requests of your own spider",
+        "[URL patterns to skip](../how-to/scope.md#scope): parts of URLs separated by commas, or "
+        "a file with one pattern per line. `*` matches any text, `$` the end of the URL. The "
+        "patterns do not apply to requests of your own spider",
         unset="none",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
         (),
-        "language codes, `en,de`: pages [in other languages](../how-to/scope.md#scope) "
-        "have relevance 0",
+        "language codes of relevant pages, such as `en,de`; pages [in other "
+        "languages](../how-to/scope.md#scope) have relevance 0",
         unset="all",
     )
     max_depth: WholeNumber | None = _argument(
         None,
-        "[clicks from a start page](../how-to/scope.md#scope) beyond which no link is followed",
+        "largest number of [links from a start page](../how-to/scope.md#scope) to a fetched page",
         unset="no limit",
     )
     discover: Annotated[tuple[str, ...], some_of("sitemaps", "feeds", "hreflang")] = _argument(
         (),
-        "finds [pages that no page links "
-        "to](../how-to/scope.md#site-maps-feeds-translations): in site maps and feeds of "
-        "hosts with relevant pages, and translations (`hreflang`)",
-        unset="nothing",
+        "[other sources of URLs](../how-to/scope.md#site-maps-feeds-translations) than links: "
+        "site maps and feeds of hosts with relevant pages, and translations (`hreflang`)",
+        unset="none",
     )
     knowledge: Text | None = _argument(
         None,
-        "file of what earlier crawls of the topic [learned](../how-to/recrawls.md); for "
-        "`apprentice` and `learnable`",
+        "[knowledge file](../how-to/recrawls.md) of earlier crawls of the topic, for the "
+        "strategies `apprentice` and `learnable`",
         unset="none",
     )
 
@@ -212,101 +209,98 @@ class CrawlConfig(BaseModel):
 
     allow: Patterns = _setting(
         (),
-        "follow [only links](../tutorials/scrapy-project.md#links-you-did-not-ask-for) "
-        "whose URL contains one of these, written as for `deny`. Does not apply to requests "
-        "of your own spider",
+        "URL patterns of [links to "
+        "follow](../tutorials/scrapy-project.md#links-you-did-not-ask-for), written as for "
+        "`deny`. The patterns do not apply to requests of your own spider",
         unset="all",
     )
     any_media: Flag = _setting(
         False,
-        "also download and follow what is not HTML: links with endings such as `.jpg`, and "
-        "other Content-Types. Only HTML is judged",
+        "also follow links with endings such as `.jpg`, and download other Content-Types than "
+        "HTML. Only HTML pages are judged",
     )
     backoff: Number = _setting(
         1.0,
-        "seconds to [back off](../explanation/bad-web.md#hosts-that-do-not-answer) from a "
-        "host that is busy (429, 502, 503, 504) or does not answer; doubled with every "
-        "further failure in a row",
+        "seconds to [back off](../explanation/bad-web.md#hosts-that-do-not-answer) from a host "
+        "that is busy (429, 502, 503, 504) or does not answer. Each further failure in a row "
+        "doubles the time",
     )
     backoff_max: Number = _setting(
         120.0,
-        "longest back-off in seconds; a host that asks for more with `Retry-After` is "
+        "longest back-off in seconds. A host that demands a longer one with `Retry-After` is "
         "skipped until the crawl is resumed",
     )
     browser: Annotated[str, file_name("1")] | None = _setting(
         None,
-        "render pages that have no text without scripts in [a "
-        "browser](../how-to/documents.md#pages-that-need-a-browser); 1: the installed "
-        "Chromium; or the path of a browser",
+        "[browser](../how-to/documents.md#pages-that-need-a-browser) that renders pages without "
+        "text in their HTML; 1: the installed Chromium; or the path of a browser",
         unset="none",
     )
     calibrated: Flag | None = _setting(
         None,
         "use the critic's calibrated probabilities as relevance",
-        unset="as the critic was trained",
+        unset="the choice made when the critic was trained",
     )
     callback: Text = _setting(
         DEFAULT_CALLBACK,
         "with `FOCUSCRAWL_FOLLOW`: method of [your "
-        "spider](../tutorials/scrapy-project.md#links-you-did-not-ask-for) that receives "
-        "pages it did not request; empty: none",
+        "spider](../tutorials/scrapy-project.md#links-you-did-not-ask-for) that receives pages "
+        "that the spider did not request; empty: no method",
     )
     closed: Flag = _setting(
         True,
-        "in a replay, drop links to pages that are not recorded; 0: such links answer 404 "
-        "and cost a fetch",
+        "in a replay, drop links to pages that are not recorded; 0: fetch them, with the status "
+        "404",
     )
     distill: WholeNumber = _setting(
         0,
-        "number of fetches after which links of the top "
-        "[hubs](../explanation/distiller.md#while-crawling) are raised, again and again; 0: "
-        "never",
+        "interval, in fetches, at which the crawl finds the top "
+        "[hubs](../explanation/distiller.md#while-crawling) and raises the scores of their links; "
+        "0: never",
     )
     distill_sites: Annotated[str, one_of("auto", "host", "domain", "none")] = _setting(
         "auto",
-        "sites whose internal links do not count then: `host`, `domain`, `none`; `auto`: "
-        "`host`, or `none` while all links stay on their host",
+        "with `FOCUSCRAWL_DISTILL`: ignore links within a `host` or a registered `domain`, or "
+        "ignore no links (`none`). `auto`: `host`, or `none` while all links stay on their host",
     )
     follow: Flag = _setting(
         False,
-        "with the [add-on](../tutorials/scrapy-project.md#links-you-did-not-ask-for): "
-        "follow all links of a page, not only requests of your spider",
+        "with the [add-on](../tutorials/scrapy-project.md#links-you-did-not-ask-for): follow all "
+        "links of a page, not only the requests of your spider",
     )
     host_failures: WholeNumber = _setting(
-        8,
-        "failures in a row after which a host is skipped until the crawl is resumed; 0: never",
+        8, "failures in a row after which a host is skipped until the crawl is resumed; 0: never"
     )
     instances: Text | None = _setting(
         None,
-        "file of JSON lines, or `module:callable`, for every link (u, v) whose two pages "
-        "were judged ([pipelines](../how-to/extending.md#pipelines-of-your-own))",
+        "JSON Lines file or `module:callable` that receives each link (u, v) with two judged "
+        "pages ([pipelines](../how-to/extending.md#pipelines-of-your-own))",
         unset="none",
     )
     limits: Flag = _setting(
         True,
-        "hosts and URL patterns must [earn their "
-        "fetches](../explanation/endurance.md#traps); 0: no limits",
+        "limit the fetches from hosts and URL patterns [without relevant "
+        "pages](../explanation/endurance.md#traps); 0: no limits",
     )
     log_json: Annotated[str, file_name("log.jsonl")] | None = _setting(
         None,
-        "also write the log [as JSON](../how-to/deploy.md#how-it-is-doing) to this file, "
-        "relative to the crawl's folder; 1: `log.jsonl`; `-`: standard error",
+        "file for a copy of the log [as JSON](../how-to/deploy.md#how-it-is-doing), relative to "
+        "the crawl's folder; 1: `log.jsonl`; `-`: standard error",
         unset="off",
     )
     meta: Annotated[Mapping[str, Any], json_object('{"playwright": true}')] = _setting(
-        {},
-        "meta of all requests of the crawl",
+        {}, "`Request.meta` of all requests of the crawl"
     )
     meta_refresh: Number = _setting(
         0.0,
-        "a page that [refreshes to another](../explanation/bad-web.md#what-pages-ask-for) "
-        "within less than this many seconds is a redirect; 0: none is",
+        "seconds below which a page that [refreshes to another "
+        "page](../explanation/bad-web.md#what-pages-ask-for) counts as a redirect; 0: never",
         unset="`METAREFRESH_MAXDELAY`; 0 in a replay, or without `METAREFRESH_ENABLED`",
     )
     metrics_address: Annotated[str, IP_ADDRESS] = _setting(
         "127.0.0.1",
-        "local address that serves the metrics; `0.0.0.0` or `::` for all addresses, as a "
-        "container needs. There is no password",
+        "local address that serves the metrics, without a password. In a container, `0.0.0.0` or "
+        "`::` serves all addresses",
     )
     metrics_port: Annotated[int, whole_number(0, 65535)] = _setting(
         0,
@@ -315,27 +309,25 @@ class CrawlConfig(BaseModel):
     )
     near_duplicates: Flag = _setting(
         True,
-        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages; they "
-        "earn nothing",
+        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages, which do "
+        "not raise the limits of their host",
     )
     not_modified_cost: Share = _setting(
-        0.1,
-        "what an answer 304 (not modified) costs, in fetches of the budget",
+        0.1, "part of a fetch that a response 304 (not modified) takes from the budget"
     )
     obey_meta_robots: Flag = _setting(
         False,
-        "obey [robots meta tags](../explanation/bad-web.md#what-pages-ask-for): `nofollow` "
-        "of pages and links, `noindex` of pages",
+        "obey [robots meta tags](../explanation/bad-web.md#what-pages-ask-for) (`nofollow`, "
+        "`noindex`) and `nofollow` of links",
         unset="True; in a replay False",
     )
     patience: Number = _setting(
         5.0,
-        "seconds that [one more relevant page](../how-to/live-crawls.md#patience) is worth in "
-        "a live crawl while a better link waits for its host; 0: never wait",
+        "longest time in seconds that a live crawl [waits for a busy "
+        "host](../how-to/live-crawls.md#patience) to gain one relevant page; 0: never wait",
     )
     pdf: Flag = _setting(
-        False,
-        "download PDF and judge it [by its text](../how-to/documents.md#pdf)",
+        False, "download PDF files and judge them [by their text](../how-to/documents.md#pdf)"
     )
     private_addresses: Annotated[Networks, NETWORKS] = _setting(
         Networks(),
@@ -344,34 +336,33 @@ class CrawlConfig(BaseModel):
         unset="none",
     )
     progress: Flag = _setting(
-        True,
-        "show a progress bar, or a line every ten seconds where the output is no terminal",
+        True, "show a progress bar; if the output is no terminal, print a line every ten seconds"
     )
     revisit: Flag = _setting(
         False,
-        "[re-crawl](../how-to/recrawls.md#a-re-crawl): fetch known pages only where another "
-        "visit is worth it, with conditional requests",
+        "[re-crawl](../how-to/recrawls.md#a-re-crawl): fetch known pages again if they have "
+        "probably changed, with conditional requests",
     )
     revisit_hubs: WholeNumber = _setting(
         0,
-        "with `FOCUSCRAWL_DISTILL`: age in seconds (in a replay: in fetches) at which a top "
-        "hub is [fetched again](../explanation/distiller.md#hubs-that-grow) for its new "
-        "links; 0: never",
+        "with `FOCUSCRAWL_DISTILL`: age in seconds (in a replay: in fetches) at which the crawl "
+        "[fetches a top hub again](../explanation/distiller.md#hubs-that-grow) for new links; 0: "
+        "never",
     )
     stagnation: WholeNumber = _setting(
         0,
-        "stop after this many fetches without a page of relevance above 0.5; 0: never",
+        "number of fetches in a row without relevance above 0.5 after which the crawl stops; 0: "
+        "never",
     )
     stop_timeout: Number = _setting(
         15.0,
-        "seconds for requests in progress when a live crawl stops; after that they are "
-        "cancelled and queued again",
+        "seconds that a stopping live crawl waits for requests in progress before it cancels and "
+        "requeues them",
     )
     options: Annotated[Mapping[str, Any], json_object('{"option": 1}')] = _setting(
         {},
-        "options of the strategy: of the "
-        "[apprentice](../explanation/apprentice.md#options), of [others](strategies.md). A "
-        "crawl is resumed with the same options",
+        "options of the strategy: for the [apprentice](../explanation/apprentice.md#options) or "
+        "for [other strategies](strategies.md). Resume a crawl with the same options",
         name="STRATEGY_OPTIONS",
     )
     text: Flag = _setting(
@@ -382,67 +373,71 @@ class CrawlConfig(BaseModel):
     )
     text_extractor: Annotated[str, one_of(*_EXTRACTORS)] = _setting(
         _EXTRACTORS[0],
-        "the extractor: `trafilatura` is better, [`resiliparse`](../how-to/export.md#text) "
-        "is faster",
+        "library that extracts the main text: `trafilatura` is better, "
+        "[`resiliparse`](../how-to/export.md#text) is faster",
     )
     text_markdown: Flag = _setting(
-        False,
-        "texts of items are Markdown, with headings, lists and emphasis",
+        False, "write the texts of items as Markdown, with headings, lists and emphasis"
     )
     text_min_relevance: Share = _setting(
-        0.5,
-        "lowest relevance of pages whose text is extracted; 0: all pages",
+        0.5, "lowest relevance of pages whose text is extracted; 0: all pages"
     )
     text_processes: Annotated[int, whole_number(1, 64)] = _setting(
-        1,
-        "processes that extract text beside the crawl",
+        1, "number of processes that extract text during the crawl"
     )
     warc: Annotated[str, file_name(RECORDING_FILE, ".warc.gz", RECORD_LIVE)] | None = _setting(
         None,
-        "record the crawl to this `.warc.gz` file, relative to the crawl's folder; 1: "
-        "`pages.warc.gz`; `live`: as 1 in live crawls without `knowledge`, so that pages "
-        "can be [judged again](../how-to/topics.md#how-a-crawl-follows)",
+        "`.warc.gz` file that records the crawl, relative to the crawl's folder. 1: "
+        "`pages.warc.gz`. `live`: the same, but only for live crawls without `knowledge`, so that "
+        "pages can be [judged again](../how-to/topics.md#how-a-crawl-follows)",
         unset="`live`; 0 in the [add-on](../tutorials/scrapy-project.md)",
     )
     warc_size: WholeNumber = _setting(
         0,
-        "megabytes after which the recording continues in [another "
-        "file](../how-to/recordings.md#record-and-replay), `pages-00001.warc.gz` and so on; "
-        "0: one file",
+        "size in megabytes after which the recording continues in [another "
+        "file](../how-to/recordings.md#record-and-replay), such as `pages-00001.warc.gz`; 0: one "
+        "file",
     )
 
-    # what comes from elsewhere than settings of the project's own
+    # settings of Scrapy, and values that `read_config` derives
 
-    per_host: WholeNumber = _of_scrapy(
-        1, "CONCURRENT_REQUESTS_PER_DOMAIN", "requests to a host at a time"
+    per_host: WholeNumber = _scrapy_setting(
+        1, "CONCURRENT_REQUESTS_PER_DOMAIN", "number of requests to a host at a time"
     )
-    delay: Number = _of_scrapy(0.0, "DOWNLOAD_DELAY", "seconds between two requests to a host")
-    concurrency: WholeNumber = _of_scrapy(
+    delay: Number = _scrapy_setting(
+        0.0, "DOWNLOAD_DELAY", "seconds between two requests to a host"
+    )
+    concurrency: WholeNumber = _scrapy_setting(
         0,
         "CONCURRENT_REQUESTS",
-        "URLs that may be in progress at once, until they are recorded; 0: no limit",
+        "number of URLs in progress at a time, until they are recorded; 0: no limit",
     )
     own_names: bool = Field(
         default=False,
-        description="names may be looked up elsewhere than on the Internet, so start pages may "
-        "have names that are reserved there",
+        description="host names are resolved privately, so start pages may have reserved names",
     )
     spider: str = Field(
         default="",
-        description="name of the spider whose requests are kept with the crawl; empty: none",
+        description="name of the spider whose requests are saved with the crawl; empty: none",
     )
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Refuse values that do not go together."""
+        """Reject values that contradict each other."""
         if self.revisit_hubs and not self.distill:
             raise UserError(
-                "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"
+                "FOCUSCRAWL_REVISIT_HUBS needs FOCUSCRAWL_DISTILL, which finds the hubs: set both"
             )
         if self.apprentice is not None and self.strategy != DEFAULT_STRATEGY:
-            raise UserError("argument apprentice goes with the strategy apprentice: leave one out")
+            raise UserError(
+                f"argument apprentice does not work with the strategy {self.strategy}: leave out "
+                "one of them"
+            )
         if self.browser is not None and self.web is not None:
-            raise UserError("FOCUSCRAWL_BROWSER is for the live Web: leave out web, or this")
+            raise UserError(
+                "FOCUSCRAWL_BROWSER works on the live Web only: leave out the setting, or the "
+                "argument web"
+            )
         return self
 
     @property
@@ -452,18 +447,18 @@ class CrawlConfig(BaseModel):
 
     @property
     def strategy_options(self) -> dict[str, Any]:
-        """The options of the strategy, with the apprentice that it starts with."""
+        """The options of the strategy, with the trained apprentice."""
         given = {} if self.apprentice is None else {"begin_with": self.apprentice}
         return {**self.options, **given}
 
     def with_values(self, **values: Any) -> Self:
-        """Return the configuration with other values, which must be of the fields' types."""
+        """Return a copy with other values, which are not validated."""
         return self.model_copy(update=values)
 
     def describe(self) -> str:
-        """Return what differs from the defaults, in one line for the crawl's log of events.
+        """Return the values that differ from the defaults, in one line for a ``start`` event.
 
-        `meta` is left out: it may hold passwords.
+        The field `meta` is omitted because it may contain passwords.
         """
         return without_credentials(
             ", ".join(
@@ -475,7 +470,7 @@ class CrawlConfig(BaseModel):
 
 
 def setting_name(field: str) -> str:
-    """Return the name of the setting that a field comes from, or of the field if from none."""
+    """Return the name of a field's setting; without a setting, the name of the field."""
     extra = _extra(CrawlConfig.model_fields[field])
     if "scrapy" in extra:
         return str(extra["scrapy"])
@@ -487,24 +482,24 @@ def _extra(field: FieldInfo) -> dict[str, Any]:
     return extra if isinstance(extra, dict) else {}
 
 
-#: fields by the names of their settings
+#: name of a setting: name of its field
 SETTINGS = {
     setting_name(name): name
     for name, field in CrawlConfig.model_fields.items()
     if "unset" in _extra(field)
 }
-#: fields that can be given with ``-a``
+#: names of the fields that are arguments
 ARGUMENTS = [
     name for name in SETTINGS.values() if _extra(CrawlConfig.model_fields[name]).get("argument")
 ]
-#: fields from Scrapy's settings
+#: names of the fields that are settings of Scrapy
 SCRAPY_FIELDS = [
     name for name, field in CrawlConfig.model_fields.items() if "scrapy" in _extra(field)
 ]
 
 
 def argument_help(width: int = 96) -> str:
-    """Return the arguments for ``--help``: a name, its meaning and default each."""
+    """Return the names, descriptions and defaults of all arguments, for ``--help``."""
     lines = []
     for name in ARGUMENTS:
         field = CrawlConfig.model_fields[name]
@@ -526,7 +521,7 @@ def argument_rows() -> str:
 
 
 def setting_rows() -> str:
-    """Return the rows of the table of settings that are no arguments, by name."""
+    """Return the rows of the table of settings in the reference, without arguments."""
     fields = {
         setting: CrawlConfig.model_fields[name]
         for setting, name in SETTINGS.items()
@@ -544,7 +539,7 @@ def setting_rows() -> str:
 
 
 def update_tables(document: str) -> str:
-    """Return the text of the reference with the rows as they are to be."""
+    """Return the text of the reference page with updated tables."""
     for heading, rows in (("`-a`", argument_rows()), ("setting", setting_rows())):
         head = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n", document, re.MULTILINE)
         if head is not None:
@@ -558,10 +553,10 @@ def _rows(cells: Iterable[list[str]]) -> str:
 
 
 def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """Return what a field of some type accepts, in words."""
+    """Describe the values that a field accepts."""
     for each in (*metadata, *get_args(annotation)):
-        if isinstance(each, Reader):
-            return each.accepts
+        if isinstance(each, ValueParser):
+            return each.expected
         if found := describe_accepted(each):
             return found
     return ""

@@ -1,4 +1,4 @@
-"""Hubs and authorities by relevance-weighted HITS (methods 7; F99 section 3.2): arrays only."""
+"""Hubs and authorities by relevance-weighted HITS (methods 7; F99 section 3.2)."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-AUTHORITY_THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
-#: a site is a host; a registered domain; every page is a site of its own
+AUTHORITY_THRESHOLD = 0.2  # rho: relevance above which a page can be an authority
+#: a site is a host, a registered domain or, with "none", a single page
 SITE_RULES = ("host", "domain", "none")
-_MAX_DOUBLINGS = 5  # doublings: longer chains of redirects than 32 are loops
+_MAX_DOUBLINGS = 5  # chains of more than 2^5 redirects are loops
 
 
 @dataclass(frozen=True, slots=True)
 class LinkGraph:
-    """Pages by their numbers, and the links between them.
+    """Pages and the links between them.
 
     Attributes
     ----------
-    source, target : int64 (n_links,), the pages a link leads from, all fetched, and to; a link
-        that is there several times counts once
-    site : int64 (n_pages,), the site of each page, from 0 (`Sites.of_pages`)
-    relevance : float64 (n_pages,), R in [0, 1]; NaN for a page that was not fetched
+    source, target : int64 (n_links,), page ids of the ends of each link; sources are fetched
+        pages, and repeated links count once
+    site : int64 (n_pages,), site id of each page (`Sites.of_pages`)
+    relevance : float64 (n_pages,), relevance in [0, 1]; NaN for unfetched pages
     """
 
     source: Ints
@@ -41,11 +41,11 @@ class LinkGraph:
 
     @property
     def n_pages(self) -> int:
-        """Pages, fetched or not."""
+        """Number of fetched and unfetched pages."""
         return len(self.site)
 
     def off_site_links(self) -> tuple[Ints, Ints]:
-        """Return the distinct links between different sites, by source, then by target."""
+        """Return the distinct links between different sites, sorted by source and target."""
         off = self.site[self.source] != self.site[self.target]
         links = np.sort(self.source[off] * self.n_pages + self.target[off])
         links = links[np.diff(links, prepend=-1) > 0]  # np.unique takes ten times as long
@@ -55,13 +55,13 @@ class LinkGraph:
 
 @dataclass(frozen=True, slots=True)
 class HubScores:
-    """What a distillation found.
+    """Hub and authority scores of a distillation.
 
     Attributes
     ----------
-    hubs, authorities : float64 (n_pages,), each of length 1 (L2), or 0 where there are none
-    rounds : how often the scores were passed along the links
-    stable : whether the order at the top had settled by then
+    hubs, authorities : float64 (n_pages,), scores with the L2 norm 1, or all 0
+    rounds : number of iterations
+    stable : whether the order of the top pages converged
     """
 
     hubs: Floats
@@ -71,27 +71,23 @@ class HubScores:
 
 
 class Distiller:
-    """Hubs and authorities among the pages of a graph.
+    """Computes hub and authority scores of the pages of a graph.
 
-    a(v) = R(v) * sum of w(u,v) * h(u) over the off-site links into v, if v was fetched and
-    R(v) > rho; h(u) = R(u) * sum of w'(u,v) * a(v) over the off-site links of u to these. So the
-    weight of a link is E_F(u,v) = R(v) forward and E_B(u,v) = R(u) backward [F99 3.2]: no
-    prestige leaks from relevant hubs to irrelevant pages, nor back.
+    The authority score a(v) of a fetched page v with a relevance above rho, and the hub score h(u)
+    of a fetched page u, are sums over off-site links [F99 3.2]::
 
-    Damping [Bharat & Henzinger 1998]: k links from one site to one page weigh 1/k each (w), so
-    that a site has one voice about a page; l links from one page to authorities of one site
-    weigh 1/l each on the way back (w'), so that a site is praised once by a page. Weights of 1/k
-    both ways would count k links for less than one: k hubs of a k-th each give a k-th.
+        a(v) = R(v) * sum of w(u, v) * h(u)
+        h(u) = R(u) * sum of w'(u, v) * a(v)
 
-    R(v) of a page that was not fetched is unknown, and it gives nothing to the pages that link
-    to it: a hub is a hub by what is known to be relevant. What such a page has been given is
-    its `score_unfetched`.
+    So relevant hubs give no score to irrelevant pages, and irrelevant pages no score to relevant
+    authorities. Damping [Bharat & Henzinger 1998] limits the influence of a site. Each of k links
+    from a site to a page has the weight w = 1/k. Each of l links from a page to authorities of a
+    site has the weight w' = 1/l. Unfetched pages give no score to hubs; see `score_unfetched`.
 
     Parameters
     ----------
-    graph : the links
-    threshold : rho; hubs have none
-    damp : whether links are damped
+    threshold : rho, for authorities
+    damp : whether to damp links
     """
 
     def __init__(
@@ -99,24 +95,24 @@ class Distiller:
     ) -> None:
         self._relevance = graph.relevance
         source, target = graph.off_site_links()
-        given = np.ones(len(source))
+        weight = np.ones(len(source))
         if damp:
-            given = _shares(graph.site[source], target)
-        self._unknown = np.flatnonzero(np.isnan(graph.relevance[target]))
-        self._source, self._target, self._given = source, target, given
+            weight = _shares(graph.site[source], target)
+        self._to_unfetched = np.flatnonzero(np.isnan(graph.relevance[target]))
+        self._source, self._target, self._weight = source, target, weight
         known = np.flatnonzero(graph.relevance[target] > threshold)
-        source, target, given = source[known], target[known], given[known]
-        taken = np.ones(len(source))
+        source, target, weight = source[known], target[known], weight[known]
+        backward_weight = np.ones(len(source))
         if damp:
-            taken = _shares(source, graph.site[target])
-        #: pages with links to authorities, and the authorities, ascending
+            backward_weight = _shares(source, graph.site[target])
+        # pages with links to authorities, and the authorities, ascending
         self._hubs, row = _compact(source, graph.n_pages)
         self._authorities, column = _compact(target, graph.n_pages)
         from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and few crawls distil
 
         shape = len(self._hubs), len(self._authorities)
-        forward = given * graph.relevance[target]
-        backward = taken * graph.relevance[source]
+        forward = weight * graph.relevance[target]
+        backward = backward_weight * graph.relevance[source]
         self._forward = csr_array((forward, (column, row)), shape=shape[::-1])
         self._backward = csr_array((backward, (row, column)), shape=shape)
 
@@ -125,19 +121,17 @@ class Distiller:
         start: HubScores | None = None,
         *,
         top: int = 100,
-        steady: int = 3,
+        stable_rounds: int = 3,
         rounds: int = 200,
     ) -> HubScores:
-        """Pass scores along the links until the order of the best no longer changes.
+        """Iterate the scores until the order of the top pages no longer changes.
 
         Parameters
         ----------
-        start : scores of an earlier distillation, when there were fewer pages and links: fewer
-            rounds are needed from there. Every page starts with at least their mean, since what
-            starts with 0 would stay 0
-        top : how many of the best hubs, and authorities, have to keep their order
-        steady : for how many rounds
-        rounds : at most
+        start : scores of an earlier distillation with fewer pages and links, to save iterations;
+            every page starts with at least the mean score, since a score of 0 would stay 0
+        top : number of top hubs and of top authorities whose order must not change
+        stable_rounds : number of iterations without a change
         """
         hubs = np.ones(len(self._hubs))
         if start is not None and start.hubs.any():
@@ -147,7 +141,7 @@ class Distiller:
         authorities = np.zeros(len(self._authorities))
         order: tuple[bytes, bytes] | None = None
         same = done = 0
-        while done < rounds and same < steady:
+        while done < rounds and same < stable_rounds:
             authorities = _unit(self._forward @ hubs)
             hubs = _unit(self._backward @ authorities)
             done += 1
@@ -160,30 +154,30 @@ class Distiller:
             hubs=self._spread(self._hubs, hubs),
             authorities=self._spread(self._authorities, authorities),
             rounds=done,
-            stable=same >= steady,
+            stable=same >= stable_rounds,
         )
 
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
-        """Return what pages that were not fetched are given by hubs.
+        """Return the expected authority scores of unfetched pages, if they were relevant.
 
-        It is the authority score that a page would have, before it is scaled, if R(v) = 1.
+        The score of a page is its authority score, before scaling, for R(v) = 1.
 
         Parameters
         ----------
-        hubs : only by so many of the best; None: by all
+        hubs : number of top hubs to use; None: all hubs
 
         Returns
         -------
-        float64 (n_pages,), 0 for pages that were fetched
+        float64 (n_pages,), 0 for fetched pages
         """
-        giving = scores.hubs
+        hub_scores = scores.hubs
         if hubs is not None:
-            chosen = top_pages(giving, hubs)
-            giving = self._spread(chosen, giving[chosen])
-        source, target = self._source[self._unknown], self._target[self._unknown]
-        given = self._given[self._unknown] * giving[source]
-        promised = np.bincount(target, weights=given, minlength=len(self._relevance))
-        return promised.astype(np.float64, copy=False)
+            chosen = top_pages(hub_scores, hubs)
+            hub_scores = self._spread(chosen, hub_scores[chosen])
+        source, target = self._source[self._to_unfetched], self._target[self._to_unfetched]
+        passed_on = self._weight[self._to_unfetched] * hub_scores[source]
+        expected = np.bincount(target, weights=passed_on, minlength=len(self._relevance))
+        return expected.astype(np.float64, copy=False)
 
     def _spread(self, pages: Ints, values: Floats) -> Floats:
         spread = np.zeros(len(self._relevance))
@@ -194,8 +188,8 @@ class Distiller:
 def top_pages(scores: Floats, n: int) -> Ints:
     """Return the pages with the `n` highest scores above 0, highest first.
 
-    Among equals, to twelve digits, the page found first comes first: what is added up in
-    another order differs in the last ones.
+    Pages whose scores are equal to twelve digits are in the order found, since the last digits
+    depend on the order of summation.
     """
     if n < 1:
         return np.zeros(0, np.int64)
@@ -209,12 +203,12 @@ def top_pages(scores: Floats, n: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The sites of a crawl's pages by one rule.
+    """The site of each page of a crawl.
 
     Attributes
     ----------
     rule : one of `SITE_RULES`
-    of_pages : int64 (n_pages,), the number of each page's site
+    of_pages : int64 (n_pages,), site id of each page
     """
 
     rule: str
@@ -222,34 +216,35 @@ class Sites:
 
     @classmethod
     def by_rule(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
-        """Tell sites apart by `rule`.
+        """Assign pages to sites by `rule`.
 
         Parameters
         ----------
-        host : int64 (n_pages,), the number of each page's host
-        names : of the hosts, with their ports
+        rule : one of `SITE_RULES`
+        host : int64 (n_pages,), host id of each page
+        names : names of the hosts, with ports
         """
         if rule == "none":
             return cls(rule, np.arange(len(host)))
         if rule == "domain":
             domains: dict[str, int] = {}
-            number = [domains.setdefault(registered_domain(name), len(domains)) for name in names]
-            return cls(rule, np.array(number, np.int64)[host])
+            ids = [domains.setdefault(registered_domain(name), len(domains)) for name in names]
+            return cls(rule, np.array(ids, np.int64)[host])
         return cls(rule, host)
 
     @classmethod
     def by_host_or_none(cls, source: Ints, target: Ints, host: Ints) -> Self:
-        """Return hosts as sites, or, if every link stays on its host, no rule."""
+        """Use hosts as sites; if no link leaves its host, use single pages."""
         rule = "host" if (host[source] != host[target]).any() else "none"
         return cls.by_rule(rule, host, ())
 
 
 @cache
 def registered_domain(host: str) -> str:
-    """Return the part of a host's name that somebody has registered, the host if there is none.
+    """Return the registered domain of a host, or the host if no suffix is known.
 
-    By the public suffix list that comes with `tldextract`, without the network.
-    Private suffixes count: ``github.io`` is no registered domain.
+    The public suffix list of `tldextract` is used offline, including private suffixes such as
+    ``github.io``.
 
     >>> registered_domain("www.ics.uci.edu"), registered_domain("jo.github.io:8080")
     ('uci.edu', 'jo.github.io')
@@ -264,59 +259,58 @@ def _suffixes() -> TLDExtract:
 
 
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """Return for each URL its alias: the URL whose page it repeats or redirects to.
+    """Return for each URL the URL that has its page: the original of a duplicate or redirect.
 
-    For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing
-    had linked there before: the crawl then keeps the redirect as the referrer of its target, and
-    only a redirect is the referrer of anything without having a link.
+    The target of a redirect is known only if no link led to the target before. The crawl then
+    stores the redirect as referrer of the target, and a referrer without links is a redirect.
 
     Parameters
     ----------
-    fetched : int64 (n_fetched,), numbers of the URLs fetched
-    duplicate_of : int64 (n_fetched,), the page each repeats; -1: none
-    referrer : int64 (n_urls,), where each URL was first found; -1: nowhere
-    source : int64 (n_links,), URLs that links were found on
+    fetched : int64 (n_fetched,), ids of the fetched URLs
+    duplicate_of : int64 (n_fetched,), id of the original of each duplicate; -1: no duplicate
+    referrer : int64 (n_urls,), id of the URL where each URL was first found; -1: none
+    source : int64 (n_links,), ids of the pages of all links
 
     Returns
     -------
-    int64 (n_urls,); a URL's own number where nothing stands for it
+    int64 (n_urls,); the id of the URL itself for a page that is no duplicate or redirect
     """
-    stands = np.arange(len(referrer))
+    resolved = np.arange(len(referrer))
     redirects = np.zeros(len(referrer), np.bool_)
     redirects[fetched] = True
     redirects[source] = False
-    found = np.flatnonzero(referrer >= 0)[::-1]  # the first target of a redirect comes last, wins
+    found = np.flatnonzero(referrer >= 0)[::-1]  # reversed, so that the first target is kept
     found = found[redirects[referrer[found]]]
-    stands[referrer[found]] = found
+    resolved[referrer[found]] = found
     repeats = duplicate_of >= 0
-    stands[fetched[repeats]] = duplicate_of[repeats]
+    resolved[fetched[repeats]] = duplicate_of[repeats]
     for _ in range(_MAX_DOUBLINGS):
-        stands = stands[stands]
-    return stands
+        resolved = resolved[resolved]
+    return resolved
 
 
-def _unit(passed_on: object) -> Floats:
-    scores = np.asarray(passed_on, np.float64)
+def _unit(unscaled: object) -> Floats:
+    scores = np.asarray(unscaled, np.float64)
     length = float(np.sqrt(scores @ scores))
     return scores / length if length else scores
 
 
 def _shares(first: Ints, second: Ints) -> Floats:
-    """Return 1/k for each of k equal pairs of numbers from 0."""
+    """Return 1/k for each of k equal pairs of ids."""
     pairs = first * (second.max(initial=0) + 1) + second
     order = np.argsort(pairs)
     pairs = pairs[order]
     new = np.diff(pairs, prepend=-1) != 0
     sizes = np.diff(np.flatnonzero(new), append=len(pairs))
     shares = np.empty(len(pairs))
-    # not np.repeat: it keeps other threads, and so the crawl, from running
+    # not np.repeat, which would block other threads and so the crawl
     shares[order] = (1.0 / sizes)[np.cumsum(new) - 1]
     return shares
 
 
-def _compact(numbers: Ints, n: int) -> tuple[Ints, Ints]:
-    """Return the distinct numbers, ascending, and which of them each is; all are below `n`."""
-    there = np.zeros(n, np.bool_)
-    there[numbers] = True
-    place = np.cumsum(there) - 1
-    return np.flatnonzero(there), place[numbers]
+def _compact(ids: Ints, n: int) -> tuple[Ints, Ints]:
+    """Return the distinct ids (all below `n`), ascending, and the position of each of `ids`."""
+    present = np.zeros(n, np.bool_)
+    present[ids] = True
+    position = np.cumsum(present) - 1
+    return np.flatnonzero(present), position[ids]

@@ -1,23 +1,23 @@
-"""The error a user can cause, and others that are told apart."""
+"""Exceptions: errors that the user can correct, cancelled requests, failed child processes."""
 
 from __future__ import annotations
 
 
 class UserError(Exception):
-    """Something the user can put right.
+    """An error that the user can correct.
 
-    The message is one line: it names the thing and says the way out. The commands
-    print it behind the program's name and end with exit code 2.
+    The message is one line that says what is wrong and what to do. Commands print the message
+    after the program's name and exit with code 2.
     """
 
 
 class RequestCancelledError(Exception):
-    """A request was broken off because the crawl ends; its URL is for the next run."""
+    """A request was cancelled because the crawl stops; the next run fetches the URL."""
 
 
 class WorkerError(Exception):
-    """A process that this one needs cannot start, or lacks something of what is installed.
+    """A child process cannot start, or an installed library is incomplete.
 
-    No page is to blame, so nothing is kept of one. The message is one line with the cause; the
-    commands print it like that of a `UserError`, and end with exit code 1.
+    The pages are not at fault, so no failure of a page is recorded. The message is one line with
+    the cause. Commands print the message like a `UserError` and exit with code 1.
     """

@@ -21,10 +21,10 @@ from focuscrawl.crawl.visit import Visit
 from focuscrawl.engine.component import config_of
 from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import draft_of
-from focuscrawl.foundation.user_input import is_store
-from focuscrawl.report.plain_text import cell
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import replace_atomically
+from focuscrawl.foundation.user_input import is_sqlite_file
+from focuscrawl.report.plain_text import escape_csv_cell
 
 if TYPE_CHECKING:
     from typing import Self
@@ -49,7 +49,11 @@ class PlainCsvItemExporter(CsvItemExporter):
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return a value with formulas made harmless."""
         serialized = super().serialize_field(field, name, value)
-        return cell(_without_surrogates(serialized)) if isinstance(serialized, str) else serialized
+        return (
+            escape_csv_cell(_without_surrogates(serialized))
+            if isinstance(serialized, str)
+            else serialized
+        )
 
 
 class PlainXmlItemExporter(XmlItemExporter):
@@ -150,7 +154,7 @@ class WholeFileFeedStorage(FileFeedStorage):
             return super().open(spider)
         path = Path(self.path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        return self._draft.enter_context(draft_of(path)).open("wb")
+        return self._draft.enter_context(replace_atomically(path)).open("wb")
 
     def store(self, file: IO[bytes]) -> None:
         """Close the file; rename a draft to its final name."""
@@ -172,7 +176,7 @@ def check_feeds(settings: BaseSettings) -> None:
     parquet = {str(uri): feed for uri, feed in feeds.items() if feed.get("format") == _PARQUET}
     if not parquet or not str(exporter).startswith("focuscrawl."):
         return
-    with needs("parquet", "a feed in Parquet"):
+    with require_extra("parquet", "a feed in Parquet"):
         importlib.import_module("pyarrow.parquet")
     for uri, feed in parquet.items():
         if not feed.get("overwrite") and Path(uri.removeprefix("file://")).is_file():
@@ -198,7 +202,7 @@ def _check_file(path: Path) -> None:
     parent = next(each for each in path.absolute().parents if each.exists())
     if not parent.is_dir():
         raise UserError(f"{parent} is a file: name another folder for the feed {path.name}")
-    if is_store(path):
+    if is_sqlite_file(path):
         raise UserError(f"{path} is the database of a crawl: name another file for the feed")
     target = path if path.exists() else parent
     if not os.access(target, os.W_OK):

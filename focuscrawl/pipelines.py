@@ -1,7 +1,7 @@
-"""Scrapy item pipelines, in the order of ITEM_PIPELINES: judge, score, record, extract text.
+"""Scrapy item pipelines that judge, score and record every fetch, and extract its text.
 
-The items are `focuscrawl.crawl.visit.PageVisit`, one a fetch. A pipeline of your own between two
-of these sees what those before it have set; what it changes counts for those after it.
+The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A pipeline of your own
+between two of these pipelines gets the fields set before, and its changes affect the later ones.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 class CriticPipeline(Component):
-    """Parses the answer and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+    """Parse the response and set the item's `relevance`, `topic`, `probabilities` and `view`.
 
-    Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
-    may set another relevance: links, limits and lessons go by that.
+    Redirects, errors, duplicates and documents other than HTML have relevance 0. A later pipeline
+    may change the relevance; link scores, limits and training then use the changed value.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -44,7 +44,7 @@ class CriticPipeline(Component):
         self._rendering = self._context.rendering
 
     async def process_item(self, item: Any) -> Any:
-        """Judge a fetch; items of other kinds pass."""
+        """Judge a fetch; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             try:
                 await self._parsing.parse(item)
@@ -57,12 +57,12 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Scores the links of the page, queues where they lead, and emits (u,v) instances.
+    """Score and queue the links of a page, and emit (u, v) instances.
 
-    The page is v for the links to it: with R(v) known, each of them is an instance to learn from.
-    The strategy gets them, as does the feed or callable of `FOCUSCRAWL_INSTANCES`. One page at a
-    time is between here and `RecordPipeline`: the strategy sees pages in the order in which they
-    are recorded.
+    The page is v in the instances of the links (u, v) to the page: its relevance is their label.
+    The strategy receives the instances, and so does the file or callable ``FOCUSCRAWL_INSTANCES``.
+    Only one page at a time is between this pipeline and `RecordPipeline`, so the strategy sees
+    pages in the order in which they are recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -71,7 +71,7 @@ class LinkPipeline(Component):
         self._instances = InstanceFeed.of(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
-        """Expand a fetch; items of other kinds pass."""
+        """Score the links of a fetch; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             await self._visit_lock.acquire(item)
             try:
@@ -86,7 +86,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """Makes every fetch a `TextVisit`; on with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
+    """Turn every fetch into a `TextVisit`; with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -94,7 +94,7 @@ class TextPipeline(Component):
         self._markdown = self._crawl.config.text_markdown
 
     async def process_item(self, item: Any) -> Any:
-        """Extract the text of a fetch; items of other kinds pass."""
+        """Extract the text of a fetch; return other items unchanged."""
         if not isinstance(item, PageVisit):
             return item
         found = await self._texts.extract(item) if self._texts.needs_text(item) else None
@@ -102,22 +102,22 @@ class TextPipeline(Component):
 
 
 class RecordPipeline(Component):
-    """Records every fetch, once, and drops those that are no items: feeds come after it.
+    """Record every fetch once, and drop the fetches that feeds do not export.
 
-    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as it
-    was processed. What was excluded (robots.txt) is no fetch, and no item.
+    If another pipeline drops the item or fails, the fetch is recorded as far as it was processed.
+    URLs excluded by robots.txt are neither fetches nor items.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._visit_lock = self._context.visit_lock
-        crawler.signals.connect(self.given_up, signal=signals.item_dropped)
-        crawler.signals.connect(self.given_up, signal=signals.item_error)
-        if _has_others(crawler.settings, 4 if self._crawl.config.text else 3):
-            crawler.signals.connect(self.swallowed, signal=signals.item_scraped)
+        crawler.signals.connect(self.record_dropped, signal=signals.item_dropped)
+        crawler.signals.connect(self.record_dropped, signal=signals.item_error)
+        if _has_other_pipelines(crawler.settings, 4 if self._crawl.config.text else 3):
+            crawler.signals.connect(self.record_replaced, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
-        """Record a fetch; items of other kinds pass."""
+        """Record a fetch; return other items unchanged."""
         if not isinstance(item, PageVisit):
             return item
         if item.url_id in self._crawl.in_flight:
@@ -127,25 +127,29 @@ class RecordPipeline(Component):
             raise DropItem(f"excluded: {item.excluded}")
         if item.is_refetch:
             count_refetch(self._crawler.stats, item)
-            raise DropItem("fetched again for its new links: nobody else asked for it")
+            raise DropItem("fetched again only for its new links")
         if item.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
-            raise DropItem("the page asks not to be listed anywhere")
+            raise DropItem("the page forbids indexing (noindex)")
         return item
 
-    async def given_up(self, item: Any) -> None:
-        """Record a fetch that another pipeline has dropped, or failed on."""
+    async def record_dropped(self, item: Any) -> None:
+        """Record a fetch that another pipeline has dropped, or failed to process."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
             await self._visit_lock.acquire(item)
             self._record(item)
 
-    def swallowed(self, item: Any, response: Any) -> None:
-        """Record the fetch whose turn it is, if a pipeline has returned something else for it."""
+    def record_replaced(self, item: Any, response: Any) -> None:
+        """Record the current fetch if another pipeline has replaced its item."""
         visit = self._visit_lock.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return
         if response.request.meta.get(URL_ID) == visit.url_id:
-            logger.error("a pipeline returned no fetch for %s, but %r", visit.url, item)
+            logger.error(
+                "an item pipeline returned %r instead of the fetch of %s: return the item itself",
+                item,
+                visit.url,
+            )
             self._record(visit)
 
     def _record(self, visit: PageVisit) -> None:
@@ -154,13 +158,12 @@ class RecordPipeline(Component):
                 self._crawl.record(visit, time.monotonic())
         finally:
             self._visit_lock.release(visit)
-        wake(self._crawler)  # the next request need not wait until Scrapy is done with the item
+        wake(self._crawler)  # Scrapy may request the next page before it finishes the item
         if visit.excluded is None and not visit.is_refetch:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
 
 
-def _has_others(settings: BaseSettings, ours: int) -> bool:
-    # pipelines of the user besides the project's own
-    places = settings.getdict("ITEM_PIPELINES").values()
-    return len([place for place in places if place is not None]) > ours
+def _has_other_pipelines(settings: BaseSettings, n_own: int) -> bool:
+    priorities = settings.getdict("ITEM_PIPELINES").values()
+    return sum(priority is not None for priority in priorities) > n_own

@@ -1,4 +1,4 @@
-"""Scrapy's scheduler over the frontier: a Request is created when its link is due."""
+"""Scrapy scheduler that creates a Request for the best queued link of the frontier."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from scrapy.utils.defer import deferred_from_coro
 from focuscrawl.engine.component import context_of, has_crawl
 from focuscrawl.engine.private import is_idle, wake
 from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
-from focuscrawl.engine.visits import AGAIN, UNANSWERED, URL_ID, VISIT, is_web_error, visit_of_error
+from focuscrawl.engine.visits import (
+    REFETCH,
+    UNANSWERED,
+    URL_ID,
+    VISIT,
+    is_web_error,
+    visit_of_error,
+)
 from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.signals import page_visited
 
@@ -28,16 +35,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# requests that bypass the frontier are still made
+# stop reasons after which requests that bypass the frontier are still sent
 _NO_LINKS = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 
 
 class FrontierScheduler(BaseScheduler):
-    """Gives Scrapy the best link whose host has room.
+    """Give Scrapy the best queued link whose host is ready for a request.
 
-    Requests that a spider or a middleware yields keep their callbacks, see `SpiderRequests`; a
-    retry keeps the place of its URL. Nothing waits in the downloader's own queues, so a new model
-    re-orders everything that was not fetched.
+    Requests of spiders and middlewares keep their callbacks (`SpiderRequests`). A retried request
+    keeps the queue position of its URL. The downloader's own queues stay empty, so a new model
+    re-scores all links that have not been fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -49,97 +56,96 @@ class FrontierScheduler(BaseScheduler):
             context.visit_lock,
         )
         assert crawler.spider is not None
-        self._following = LinkRequestSettings.of(crawler.spider, self._crawl.config)
-        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._on_failure)
-        self._pages.set_request_handler(self._own.add)
+        self._link_settings = LinkRequestSettings.of(crawler.spider, self._crawl.config)
+        self._spider_requests = SpiderRequests(
+            self._crawl, crawler.spider, self._link_settings, self._on_failure
+        )
+        self._pages.set_request_handler(self._spider_requests.add)
         self._wakes_at: float | None = None
-        self._late: list[Request] = []  # requests that wait for the frontier
+        self._postponed: list[Request] = []  # until the frontier is reloaded
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Create the scheduler of a crawler; Scrapy's own if it has no crawl.
-
-        As in ``scrapy shell`` and ``fetch``.
-        """
+        """Create the scheduler; Scrapy's own if there is no crawl, as in ``scrapy shell``."""
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether the crawl is not over when everything in flight is done."""
-        if self._crawl.in_flight or self._late:
+        """Return whether requests remain after the requests in progress."""
+        if self._crawl.in_flight or self._postponed:
             return True
         if self._crawl.stop_reason is None:
-            return self._own.has_bypassing or self._crawl.is_unfinished
-        return self._own.has_bypassing and self._crawl.stop_reason in _NO_LINKS
+            return self._spider_requests.has_bypassing or self._crawl.is_unfinished
+        return self._spider_requests.has_bypassing and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
-        """Queue a request that is not from the frontier, or comes back to it."""
-        if self._pages.was_queued(request):  # queued with the page that it was made for
+        """Queue a request of a spider or a middleware, or a retried request."""
+        if self._pages.was_queued(request):  # with the page whose callback yielded the request
             return True
         url_id = request.meta.get(URL_ID)
-        # once its page is here, a callback has handed its meta on: that is no retry
+        # a callback may copy the meta of its response: such a request is no retry
         if url_id in self._crawl.in_flight and url_id not in self._pages:
-            self._own.requeue(url_id, request)
+            self._spider_requests.requeue(url_id, request)
             self._crawl.requeue(url_id, time.monotonic(), tried=True)
             return True
-        if self._crawl.reloading:  # another thread has the frontier
-            self._late.append(request)
+        if self._crawl.reloading:  # another thread uses the frontier
+            self._postponed.append(request)
             return True
-        return self._own.add(request)
+        return self._spider_requests.add(request)
 
     def next_request(self) -> Request | None:
-        """Create the Request for the best link that may be fetched now."""
+        """Create the request for the best link that may be fetched now."""
         now = time.monotonic()
-        while self._late and not self._crawl.reloading:
-            self._own.add(self._late.pop(0))
-        aside = self._own.has_bypassing and not self._crawl.reloading
-        if aside and self._crawl.stop_reason in (None, *_NO_LINKS):
+        while self._postponed and not self._crawl.reloading:
+            self._spider_requests.add(self._postponed.pop(0))
+        bypasses = self._spider_requests.has_bypassing and not self._crawl.reloading
+        if bypasses and self._crawl.stop_reason in (None, *_NO_LINKS):
             if self._crawl.is_budget_exhausted:
                 return None
             self._crawler.stats.inc_value("focuscrawl/aside")
-            return self._own.pop_bypassing()
-        self._settle_lost()
+            return self._spider_requests.pop_bypassing()
+        self._record_lost()
         if self._crawl.web is not None and self._crawl.is_at_capacity:
-            return None  # the answer is there: asked again as soon as it is recorded
+            return None  # a replay answers at once, and recording the answer wakes the engine
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)
             return None
-        return self._own.pop(fetch, _meta(fetch)) or self._follow(fetch)
+        return self._spider_requests.pop(fetch, _meta(fetch)) or self._link_request(fetch)
 
-    def _settle_lost(self) -> None:
-        """Record the fetches that will never have an answer.
+    def _record_lost(self) -> None:
+        """Record fetches that will never get a response, as ``lost``.
 
-        When Scrapy has no request in flight, a URL that counts as in flight was swallowed by a
-        middleware or callback of the project.
+        If Scrapy has no request in progress, a middleware or callback of the project has
+        discarded the remaining fetches.
         """
         if self._crawl.in_flight and is_idle(self._crawler):
             for url_id in list(self._crawl.in_flight):
-                if url_id in self._pages:  # judged, and its callback was never called
+                if url_id in self._pages:  # the page was judged, but its callback never called
                     deferred_from_coro(self._pages.finish(url_id))
                     continue
                 logger.error(
-                    "no answer and no error came for %s: an item pipeline, a middleware or a "
-                    "callback took it and passed nothing on",
+                    "no response and no error for %s: a pipeline, a middleware or a callback has "
+                    "discarded the request or response; check the project's own components",
                     self._crawl.urls[url_id],
                 )
                 self._crawl.record_failed(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """Close the crawl; Scrapy's reason for a signal becomes ``interrupted``."""
-        self._own.close()
+        """Close the crawl; record Scrapy's reason for a signal as ``interrupted``."""
+        self._spider_requests.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
-    def _follow(self, fetch: Fetch) -> Request:
-        meta = self._following.meta | _meta(fetch)
-        if self._following.visits:
+    def _link_request(self, fetch: Fetch) -> Request:
+        meta = self._link_settings.meta | _meta(fetch)
+        if self._link_settings.visits:
             meta["handle_httpstatus_all"] = True
-        callback, errback = self._following.callback, self._failed
+        callback, errback = self._link_settings.callback, self._on_link_failure
         return Request(fetch.url, callback, meta=meta, errback=errback, dont_filter=True)
 
-    def _failed(self, failure: Failure) -> Iterator[PageVisit]:
-        """Handle the failure of a request from the frontier: an item of a spider of visits."""
+    def _on_link_failure(self, failure: Failure) -> Iterator[PageVisit]:
+        """Handle the failure of a link's request; for a spider of visits, yield an item."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        if not self._following.visits:
+        if not self._link_settings.visits:
             self._on_failure(failure)
         elif request.meta[URL_ID] in self._crawl.in_flight:
             assert isinstance(failure.value, Exception)
@@ -151,15 +157,15 @@ class FrontierScheduler(BaseScheduler):
                 yield visit_of_error(self._crawl, request, failure.value, answered=answered)
 
     def _on_failure(self, failure: Failure) -> None:
-        """Record a failure that no middleware has recorded, such as one of the project's own."""
+        """Record a failure that no middleware has recorded."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self._log(failure)
         if request.meta[URL_ID] not in self._crawl.in_flight:
             return
         if request.meta[URL_ID] in self._pages:
             deferred_from_coro(self._pages.finish(request.meta[URL_ID]))
-        elif _given_up(failure):
-            if self._following.visits:  # else `FocusMiddleware` has put it back
+        elif _is_cancelled(failure):
+            if self._link_settings.visits:  # otherwise `FocusMiddleware` has requeued the URL
                 self._crawl.requeue(request.meta[URL_ID], time.monotonic())
         else:
             assert isinstance(failure.value, Exception)
@@ -181,19 +187,19 @@ class FrontierScheduler(BaseScheduler):
             send(page_visited, crawl=self._crawl, visit=visit)
 
     def _log(self, failure: Failure) -> None:
-        # but for the everyday failures of the web
+        # common network and HTTP errors are counted, not logged
         request: Request = failure.request  # type: ignore[attr-defined]
         error = failure.value
-        if error is None or is_web_error(error) or VISIT in request.meta or _given_up(failure):
+        if error is None or is_web_error(error) or VISIT in request.meta or _is_cancelled(failure):
             return
         exc_info = None
         if not isinstance(error, UserError):
             trace = failure.getTracebackObject()  # type: ignore[no-untyped-call]
             exc_info = (type(error), error, trace)
-        logger.error("cannot process %s: %s", request.url, error, exc_info=exc_info)
+        logger.error("Cannot process %s: %s", request.url, error, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
-        # not at the heartbeat of the engine
+        # without waiting for the heartbeat of Scrapy's engine
         ready = self._crawl.frontier.next_ready()
         if self._crawl.is_waiting:
             ready = now + self._crawl.wait_time
@@ -208,14 +214,14 @@ class FrontierScheduler(BaseScheduler):
 
 
 def _meta(fetch: Fetch) -> dict[str, Any]:
-    again = {AGAIN: True} if fetch.is_refetch else {}
+    again = {REFETCH: True} if fetch.is_refetch else {}
     return again | {
         URL_ID: fetch.id,
         "depth": fetch.depth,
         "download_slot": fetch.host,
-        "dont_redirect": True,  # every answer is recorded as it is
+        "dont_redirect": True,  # every response is recorded as a fetch of its own
     }
 
 
-def _given_up(failure: Failure) -> bool:
+def _is_cancelled(failure: Failure) -> bool:
     return isinstance(failure.value, RequestCancelledError)

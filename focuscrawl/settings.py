@@ -1,4 +1,4 @@
-"""Scrapy settings of the project: a crawl that is decent to the sites it visits."""
+"""Scrapy settings of the project: a polite crawl whose components judge pages and score links."""
 
 from focuscrawl import __version__
 
@@ -7,12 +7,12 @@ SPIDER_MODULES = ["focuscrawl.spiders"]
 NEWSPIDER_MODULE = "focuscrawl.spiders"
 COMMANDS_MODULE = "focuscrawl.commands"
 
-# Say who is crawling. Put a page or an address here where people can reach you.
+# Name your crawler, with a page or an address where site owners can reach you.
 USER_AGENT = f"focuscrawl/{__version__}"
 ROBOTSTXT_OBEY = True
 ROBOTSTXT_PARSER = "focuscrawl.downloadermiddlewares.robots.RobotRules"
 
-# One request at a time to a host, at least a second apart, slower when the host is slow.
+# One request at a time to a host, at least a second apart; fewer if the host is slow.
 CONCURRENT_REQUESTS = 16
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 DOWNLOAD_DELAY = 1.0
@@ -21,36 +21,36 @@ AUTOTHROTTLE_START_DELAY = 1.0
 AUTOTHROTTLE_MAX_DELAY = 60.0
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 
-# A page that leads to another within less than so many seconds is a redirect; one that stays for
-# longer, a slide of a show, is a page.
+# A page that refreshes to another page within fewer seconds is a redirect. Slide shows refresh
+# later; their slides are pages.
 METAREFRESH_MAXDELAY = 10
 
-RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # hosts left alone have a line; the summary counts the causes
+RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # the log reports skipped hosts, the summary counts the causes
 
 DOWNLOAD_TIMEOUT = 30
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COOKIES_ENABLED = False
-# A look-up that hangs holds a thread for longer than its request waits; pages are parsed in them.
+# Hanging DNS look-ups occupy threads after their requests time out; parsing needs threads, too.
 REACTOR_THREADPOOL_MAXSIZE = 32
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
-# http and https, never into private networks: FOCUSCRAWL_PRIVATE_ADDRESSES names exceptions.
+# HTTP and HTTPS to public addresses; FOCUSCRAWL_PRIVATE_ADDRESSES allows private addresses.
 DOWNLOAD_HANDLERS = {
-    "http": "focuscrawl.downloadhandlers.LiveDownloadHandler",
-    "https": "focuscrawl.downloadhandlers.LiveDownloadHandler",
+    "http": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
+    "https": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
     "data": None,
     "file": None,
     "ftp": None,
     "s3": None,
 }
 
-# Pages of a live crawl are kept: who judges some of them has the crawl judge the rest anew.
+# Record live crawls, so that judgements of some pages can be applied to all pages.
 FOCUSCRAWL_WARC = "live"
 
-# The frontier orders, the pipelines judge, score and record; Scrapy downloads.
-CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started and stopped
+# The frontier orders links. The pipelines judge pages, score links and record fetches.
+CONCURRENT_ITEMS = 1  # each page is one item, so more workers would be useless
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.PriorityMiddleware": 40,
@@ -63,8 +63,8 @@ DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.bodies.CompressionMiddleware": 590,
     "focuscrawl.downloadermiddlewares.bodies.WarcMiddleware": 950,
 }
-# Every fetch is an item. Put pipelines of your own between these: after the critic, a second
-# opinion on the relevance counts for the links; after the last, items are as feeds get them.
+# Every fetch is an item. Put your own pipelines between these: after the critic, to change the
+# relevance before links are scored; at the end, to change items before feeds export them.
 ITEM_PIPELINES = {
     "focuscrawl.pipelines.CriticPipeline": 100,
     "focuscrawl.pipelines.LinkPipeline": 500,
@@ -80,7 +80,7 @@ EXTENSIONS = {
     "focuscrawl.extensions.run_control.RemoteControlExtension": 0,
     "focuscrawl.extensions.run_control.BoundedStop": 0,
     "focuscrawl.extensions.metrics.Metrics": 0,
-    "focuscrawl.extensions.progress.JsonLog": -1,  # before those that have something to say
+    "focuscrawl.extensions.progress.JsonLog": -1,  # first, so that the log is complete
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",

@@ -1,4 +1,4 @@
 """Signals of focuscrawl, sent through Scrapy's signal manager."""
 
-#: after a fetch was judged and recorded; arguments: ``crawl`` (Crawl), ``visit`` (Visit)
+#: sent when a fetch has been recorded; arguments: ``crawl`` (Crawl), ``visit`` (Visit)
 page_visited = object()

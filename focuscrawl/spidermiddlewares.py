@@ -1,6 +1,6 @@
-"""Scrapy spider middlewares: what callbacks of other people's spiders yield.
+"""Scrapy spider middlewares for spiders of other projects: their requests and items.
 
-What becomes of it is in `focuscrawl.engine.open_pages`.
+`focuscrawl.engine.open_pages` holds each page until its callback has finished.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class AskedMiddleware(Component):
-    """Keeps the requests of a callback with their page, which is recorded when that is done.
+    """Collect the requests that a callback yields, and record the page when the callback ends.
 
-    It sits nearest to the engine: what the project's own spider middlewares drop (too deep, too
-    long, off site) is not among them.
+    The middleware is the nearest to the engine, so the project's own spider middlewares have
+    already dropped requests that are, for example, too deep or off site.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -38,7 +38,7 @@ class AskedMiddleware(Component):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Pass on what the callback yields; record its page when that is done or has failed."""
+        """Yield the callback's output; record the page when the callback ends or fails."""
         url_id = _url_id(response)
         try:
             async for each in result:
@@ -52,7 +52,7 @@ class AskedMiddleware(Component):
             await self._pages.finish(url_id)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        """Record the page of a callback that fails before it yields anything."""
+        """Record the page of a callback that fails before it yields."""
         deferred_from_coro(self._pages.finish(_url_id(response)))
 
 
@@ -62,10 +62,10 @@ def _url_id(response: Response) -> int:
 
 
 class FollowedMiddleware(Component):
-    """Adds the links of a page to what its callback yields (``FOCUSCRAWL_FOLLOW``).
+    """Add requests for all links of a page to the callback's output (``FOCUSCRAWL_FOLLOW``).
 
-    It sits nearest to the spider: the links go through the project's spider middlewares as the
-    spider's own requests do, so that limits on depth, length and site bind them too.
+    The middleware is the nearest to the spider, so the project's own spider middlewares filter
+    these links by depth, length and site, too.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -78,7 +78,7 @@ class FollowedMiddleware(Component):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield what the callback does, then a request for each link."""
+        """Yield the callback's output, then a request for each link."""
         async for each in result:
             yield each
         for url in self._pages.links_of(_url_id(response)):

@@ -1,1 +1,1 @@
-"""Studies of single findings of the papers: research scripts, see README.md."""
+"""Research scripts that study single findings of the papers; see README.md."""

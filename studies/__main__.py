@@ -1,4 +1,4 @@
-"""``python -m studies``: the studies of the papers' findings; see studies/README.md."""
+"""Command line ``python -m studies`` for studies of the papers' findings; see README.md."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def studies() -> None:
 studies.add_command(check, "paths")
 
 _TOPS = (5, 10, 25, 50, 100)
-#: what figures are made of beside the crawls of a study, by the name of its command
+#: extra work for figures, besides the crawls of a study, by the name of the command
 BESIDE: dict[str, Work] = {
     "pages": study_pages,
     "takeover": take_over,
@@ -58,10 +58,10 @@ BESIDE: dict[str, Work] = {
 
 
 def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Command]:
-    """Make a command that does `work` on every topic of a study.
+    """Return a decorator that creates a command which does `work` on every topic of a study.
 
-    Its name is that of the function it is made of, which also names the folder in OUT, and is
-    called with that folder when all is done.
+    The function's name is the name of the command and of its folder in OUT. The command calls the
+    function with this folder at the end.
     """
 
     def command(show: Callable[[Path], None]) -> click.Command:
@@ -83,12 +83,12 @@ def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Comm
 
 
 def do_on_every_topic(work: Work, kind: str, study: Study, out: Path, processes: int) -> None:
-    """Do `work` on every topic of a study; tables go to the folder `kind` in `out`.
+    """Do `work` on every topic of a study and write tables to the folder `kind` in `out`.
 
     Raises
     ------
     UserError
-        It failed on a topic.
+        The work failed on a topic.
     """
     tasks = plan_tasks(study, out, kind)
     failed = []
@@ -101,32 +101,34 @@ def do_on_every_topic(work: Work, kind: str, study: Study, out: Path, processes:
     for line in failed:
         click.echo(f"failed: {line}", err=True)
     if failed:
-        raise UserError(f"{len(failed)} of {len(tasks)} topics failed; try the same again")
+        raise UserError(
+            f"{len(failed)} of {len(tasks)} topics failed: run the command again to retry them"
+        )
     click.echo(f"wrote {out / kind}")
 
 
 @_on_every_topic(study_pages)
 def pages(_: Path) -> None:
-    """Study what surrounds links, for every web and topic of a study.
+    """Study the words around links, for every web and topic of a study.
 
-    Which words, at which distance, tell where a link leads. Tables go to OUT/pages. Topics that
-    are done are not repeated.
+    The study shows which words, at which distance, predict the relevance of a link's target.
+    Tables go to OUT/pages. Finished topics are not repeated.
     """
 
 
 @_on_every_topic(take_over)
 def takeover(_: Path) -> None:
-    """Crawl every topic of a study best-first, and by an apprentice from half-way on.
+    """Crawl every topic of a study best-first, and with an apprentice in the second half.
 
-    Tables go to OUT/takeover. Topics that are done are not repeated.
+    Tables go to OUT/takeover. Finished topics are not repeated.
     """
 
 
 @_on_every_topic(study_feedback)
 def feedback(folder: Path) -> None:
-    """Crawl every topic of a study with a poor critic, judge twenty pages, and crawl on.
+    """Crawl every topic of a study with a weak critic, judge twenty pages, and continue.
 
-    Tables go to OUT/feedback. Topics that are done are not repeated.
+    Tables go to OUT/feedback. Finished topics are not repeated.
     """
     table = read_tables(folder, "feedback")
     if table is not None:
@@ -138,7 +140,7 @@ def feedback(folder: Path) -> None:
 def critics(folder: Path) -> None:
     """Train critics of every topic from a phrase, a few pages and all labels, and test them.
 
-    Tables go to OUT/critics. Topics that are done are not repeated.
+    Tables go to OUT/critics. Finished topics are not repeated.
     """
     table = read_tables(folder, "critics")
     if table is not None:
@@ -147,9 +149,9 @@ def critics(folder: Path) -> None:
 
 @_on_every_topic(study_harvest)
 def harvest(folder: Path) -> None:
-    """Crawl every topic of a study with critics from little, and judge what they bring.
+    """Crawl every topic of a study with few-shot critics, and measure the harvest.
 
-    Tables go to OUT/harvest. Topics that are done are not repeated.
+    Tables go to OUT/harvest. Finished topics are not repeated.
     """
     table = read_tables(folder, "harvest")
     if table is not None:
@@ -160,9 +162,9 @@ def harvest(folder: Path) -> None:
 def authorities(folder: Path) -> None:
     """Compare crawls from disjoint seeds, for every topic of a study.
 
-    Their best authorities, the URLs and servers both fetched, what their top hubs cite.
-
-    Tables and a picture go to OUT/authorities. Topics that are done are not repeated.
+    The study compares the best authorities, the URLs and servers that both crawls fetched, and
+    the citations of the top hubs. Tables and a figure go to OUT/authorities. Finished topics are
+    not repeated.
     """
     table = read_tables(folder, "agreement")
     if table is not None:
@@ -176,15 +178,15 @@ def authorities(folder: Path) -> None:
         click.echo(f"wrote {picture}")
     shared, promised = read_tables(folder, "shared"), read_tables(folder, "unvisited")
     if shared is not None:
-        click.echo("\nin common after so many fetches, from disjoint seeds:")
+        click.echo("\nShare that crawls from disjoint seeds have in common, by number of fetches:")
         click.echo(_by_size(shared))
     if promised is not None:
-        click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
+        click.echo("\nRelevance of unvisited URLs that the top hubs cite, and of all queued URLs:")
         click.echo(_by_size(promised))
 
 
 def _by_size(table: pd.DataFrame) -> str:
-    """Return means over pairs, of the sizes that most of them came to."""
+    """Return means over pairs of crawls, for numbers of fetches that several crawls reached."""
     groups = table.groupby(["web", "topic", "fetches"], sort=True)
     means = groups.mean(numeric_only=True)[groups.size() > 1]
     return str(means.drop(columns="pair").round(2).to_string())
@@ -194,7 +196,7 @@ def _by_size(table: pd.DataFrame) -> str:
 def bases(folder: Path) -> None:
     """Crawl every topic of a study with each knowledge base of `learnable` alone, and with all.
 
-    Tables go to OUT/bases. Topics that are done are not repeated.
+    Tables go to OUT/bases. Finished topics are not repeated.
     """
     table = read_tables(folder, "bases")
     if table is not None:
@@ -203,9 +205,9 @@ def bases(folder: Path) -> None:
 
 @_on_every_topic(study_restored)
 def restored(folder: Path) -> None:
-    """Crawl every topic of a study until its harvest falls, and do what the alarm proposes.
+    """Crawl every topic of a study until its harvest rate falls, and follow the alarm's advice.
 
-    Tables go to OUT/restored. Topics that are done are not repeated.
+    Tables go to OUT/restored. Finished topics are not repeated.
     """
     table = read_tables(folder, "restored")
     if table is None or table.empty:
@@ -217,14 +219,14 @@ def restored(folder: Path) -> None:
 
 @studies.command("findings")
 @common_options.RESULTS
-@click.option("--topics/--summary", default=False, help="Also every topic's numbers.")
+@click.option("--topics/--summary", default=False, help="Also print the numbers of each topic.")
 def find(folder: Path, topics: bool) -> None:
-    """Say which findings of the papers hold in the results of a study."""
+    """Print which findings of the papers hold in the results of a study."""
     click.echo(format_markdown(findings(Results.open(folder)), topics=topics))
 
 
 def _show(grid: StudyTable, folder: Path) -> None:
-    """Print a table, and leave it as Markdown in a folder."""
+    """Print a table, and write the table as Markdown to a folder."""
     path = folder / "table.md"
     path.write_text(f"{grid.markdown()}\n\n{grid.note}\n", encoding="utf-8")
     click.echo(f"{grid.text()}\n\n{grid.note}\nwrote {path}")
@@ -236,10 +238,10 @@ def _show(grid: StudyTable, folder: Path) -> None:
 @common_options.out_option("Folder for the results.", "FOLDER")
 @common_options.processes_option("Number of crawls at a time.")
 def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
-    r"""Draw one figure of the papers, after all that it is made of.
+    r"""Draw one figure of the papers, and run the crawls and work that the figure needs.
 
-    Crawls the strategies of the study that the figure shows, does what is done beside them, and
-    writes OUT/FIGURE.png. What is there already is not repeated; other results in OUT stay.
+    The command runs the strategies of the study that the figure shows and writes OUT/FIGURE.png.
+    Finished runs are not repeated; other results in OUT stay.
 
     \b
     python -m studies figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
@@ -251,12 +253,12 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     lacking = [label for label in labels if label not in there]
     if lacking:
         raise UserError(
-            f"{study_file} lacks what {name} is made of: no strategy is labelled "
-            + " or ".join(map(repr, lacking))
+            f"{study_file} lacks strategies of the figure {name}: add strategies labelled "
+            + " and ".join(map(repr, lacking))
         )
     runs = plan_runs(study, out)
     shown = {run for run in runs if run.contender.label in labels}
-    for run in reversed(runs):  # each is behind those it needs
+    for run in reversed(runs):  # each run comes after the runs it depends on
         if run in shown:
             shown.update(run.depends_on)
     needed = [run for run in runs if run in shown]
@@ -266,7 +268,7 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
         do_on_every_topic(BESIDE[wanted.beside], wanted.beside, study, out, processes)
     drawn = wanted.of(collect_results(study, runs, out, failed, evaluators))
     if drawn is None:
-        raise UserError(f"{study_file}: its crawls lack what {name} is made of")
+        raise UserError(f"{study_file}: the crawls have no data for the figure {name}")
     path = out / f"{name}.png"
     path.write_bytes(png(drawn))
     click.echo(f"wrote {path}: {wanted.title}")

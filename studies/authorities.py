@@ -1,4 +1,4 @@
-"""Crawls from disjoint seeds: what they share [F99 sections 4.3, 4.4], what hubs promise [4.7]."""
+"""Crawls from disjoint seeds: their overlap [F99 sections 4.3, 4.4], and top hubs [4.7]."""
 
 from __future__ import annotations
 
@@ -19,32 +19,34 @@ if TYPE_CHECKING:
     from studies.topic_tasks import Task
 
 
-PAIRS = 5  # of samples
-SEEDS = 10  # of a sample, at most; half of the examples if there are fewer than twice as many
+PAIRS = 5  # pairs of samples
+SEEDS = 10  # maximum size of a sample; half of the examples if there are fewer than 20
 TOP = 100
-_MOST_PAGES = 5_000  # of a crawl: [F99] has 10,000, of a Web that has no end
-SIZES = (100, 250, 500, 1000, 2000, 4000)  # fetches after which crawls are compared
-HUBS = 10  # whose unvisited citations are looked at, as a crawl that distils does
+_MOST_PAGES = 5_000  # fetches of a crawl; [F99] has 10,000 on the live Web
+SIZES = (100, 250, 500, 1000, 2000, 4000)  # numbers of fetches at which crawls are compared
+HUBS = 10  # hubs whose unvisited citations are evaluated, as in a crawl with a distiller
 
 
 def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     """Crawl from pairs of disjoint samples of the examples, and compare the best authorities.
 
-    Crawls are best-first, of the study's budget. Sites are told apart as `focuscrawl distill`
-    does; hosts of the best-rated pages are compared as [F99] compares servers, where there are
-    several.
+    Crawls are best-first with the study's budget. Sites are those of `focuscrawl distill`. On webs
+    with several hosts, the hosts of the best pages are also compared, like servers in [F99].
 
     Returns
     -------
-    ``agreement``: rows by ``pair`` of samples and ``of`` (``pages``, ``hosts``): ``top`` n and
-    the ``overlap`` of the n best, those of both as a share of n, or of what there is if that is
-    less; ``chance``: what two random choices among the relevant pages of each crawl would share;
-    ``fetched``: the share of URLs that both crawls fetched. ``shared``: of each pair what both
-    have in common after ``fetches``, as shares of the larger: of ``urls``, of ``servers`` (hosts
-    that anything was fetched from), and ``servers_on``, of those that anything relevant was;
-    ``of_servers``, how many there are. ``unvisited``: of each crawl after ``fetches`` the URLs
-    that its ten best hubs cite and it has not fetched, how many (``cited``) and which share is
-    relevant (``relevant``), beside the share of all that ``waits``, ``waiting`` URLs
+    dict[str, pd.DataFrame]
+        ``agreement`` has rows by ``pair`` of samples and ``of`` (``pages`` or ``hosts``). Column
+        ``overlap`` is the common share of the ``top`` n authorities. ``chance`` is the expected
+        overlap of random relevant pages. ``fetched`` is the share of URLs in both crawls.
+
+        ``shared`` has, for each pair after ``fetches``, the common share of ``urls``, of
+        ``servers`` (hosts with a fetch) and ``servers_on`` (hosts with a relevant fetch), relative
+        to the larger crawl; ``of_servers`` is the number of hosts.
+
+        ``unvisited`` has, for each crawl after ``fetches``, the number of unfetched URLs that the
+        ten best hubs cite (``cited``) and the share of relevant URLs among them (``relevant``).
+        ``waits`` is that share among all ``waiting`` queued URLs.
     """
     _, critic, whole = opened(task)
     relevance = whole.relevance(task.topic)
@@ -84,7 +86,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
 
 
 def _sizes(fetches: int) -> list[int]:
-    """Return after how many fetches a crawl of so many is looked at."""
+    """Return the numbers of fetches at which a crawl is compared."""
     return [*(size for size in SIZES if size < fetches), fetches]
 
 
@@ -94,7 +96,7 @@ def in_common(
     one: Sequence[int],
     other: Sequence[int],
 ) -> dict[str, float]:
-    """Return what two crawls have in common; see `study_agreement`."""
+    """Return the overlap of two crawls; see `study_agreement`."""
     pages = [np.array(crawl, np.int64) for crawl in (one, other)]
     sets = {
         "urls": [set(each.tolist()) for each in pages],
@@ -111,7 +113,7 @@ def unvisited(
     hosts: Ints,
     fetched: Sequence[int],
 ) -> dict[str, float]:
-    """Return how good the unvisited citations of the top hubs are; see `study_agreement`."""
+    """Return the relevance of unvisited citations of the top hubs; see `study_agreement`."""
     distiller = Distiller(link_graph(whole, relevance, hosts, fetched))
     promise = distiller.score_unfetched(distiller.distill(), HUBS)
     waiting = np.ones(len(relevance), np.bool_)
@@ -139,17 +141,15 @@ def authorities(
     hosts: Ints,
     fetched: Sequence[int],
 ) -> Ints:
-    """Return the best authorities of a crawl that fetched these pages, the best first."""
+    """Return the authorities of a crawl that fetched these pages, best first."""
     found = Distiller(link_graph(whole, relevance, hosts, fetched)).distill().authorities
     return whole.content[top_pages(found, TOP)]
 
 
 def overlap(first: Ints, second: Ints) -> pd.DataFrame:
-    """Return what the n best of two lists have in common, for n from 1 to `TOP`.
+    """Return the overlap of the n best of two lists, for n from 1 to `TOP`.
 
-    Returns
-    -------
-    ``top`` n, ``overlap``; up to the length of the shorter list
+    Columns are ``top`` (n) and ``overlap``; n ends at the length of the shorter list.
     """
     most = min(len(first), len(second), TOP)
     shares = [len({*first[:n].tolist()} & {*second[:n].tolist()}) / n for n in range(1, most + 1)]
@@ -162,7 +162,7 @@ def _by_chance(
     one: Sequence[int],
     other: Sequence[int],
 ) -> float:
-    """Return the share that as many pages of either crawl, chosen blindly, have in common."""
+    """Return the expected overlap of random choices of as many pages from both crawls."""
     a, b = ({int(whole.content[p]) for p in crawl if relevance[p] > 0.5} for crawl in (one, other))
     n = min(len(a), len(b), TOP)
     return n * len(a & b) / max(len(a) * len(b), 1)

@@ -1,4 +1,4 @@
-"""How well critics from a phrase and a few pages judge, and what crawls with them bring."""
+"""Quality of few-shot critics, and harvest of crawls with them."""
 
 from __future__ import annotations
 
@@ -40,12 +40,14 @@ _UNLABELLED = 300
 
 
 class LabelledPages(NamedTuple):
-    """What the topics of a web share.
+    """Pages shared by the topics of a web.
 
     Attributes
     ----------
-    train, test : topic and words of pages
-    unlabelled : by draw, words of pages as a crawl meets them; none of them is a test page
+    train, test : list[tuple[str, Bag]]
+        Topic and words of each page.
+    unlabelled : list[list[Bag]]
+        Words of random pages that are not test pages, for each draw.
     """
 
     train: Sequence[tuple[str, Bag]]
@@ -54,28 +56,31 @@ class LabelledPages(NamedTuple):
 
     @property
     def tested(self) -> list[Bag]:
-        """The words of the test pages."""
+        """Words of the test pages."""
         return [bag for _, bag in self.test]
 
     def truth(self, topic: str) -> Bools:
-        """Tell which test pages are on a topic."""
+        """Return whether each test page is on a topic."""
         return np.array([lies_under(label, [topic]) for label, _ in self.test], np.bool_)
 
 
-@lru_cache(maxsize=1)  # a process does the topics of a web one after the other
+@lru_cache(maxsize=1)  # a process handles the topics of a web in turn
 def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
-    """Read the pages of a label table: of ``test`` rows at most 2,000, each topic by its share.
+    """Read the labelled pages of a web, with a stratified sample of at most 2,000 test pages.
 
     Parameters
     ----------
-    recording : of the web
-    labels : CSV file
-    draws : samples of unlabelled pages, 300 each
+    recording : str
+        Path of the web.
+    labels : str
+        CSV file of page labels.
+    draws : int
+        Number of samples of 300 unlabelled pages.
 
     Raises
     ------
     UserError
-        No page is there to test on.
+        The web has no test page.
     """
     web, rows = open_web(recording), read_labels(labels)
     there = [
@@ -86,7 +91,9 @@ def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
     train = [(row.topic, url) for url, row in there if row.split != "test"]
     test = by_share([(row.topic, url) for url, row in there if row.split == "test"], MOST_TESTED)
     if not test:
-        raise UserError(f"{labels}: none of its rows in {recording} has test in the column split")
+        raise UserError(
+            f"{labels}: no page of {recording} has split test: label pages for testing"
+        )
     tested = {url for _, url in test}
     others = [url for url in web.urls() if url not in tested]
     return LabelledPages(
@@ -97,7 +104,7 @@ def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
 
 
 def by_share(pages: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str]]:
-    """Draw `most` pages, (topic, URL), so that every topic keeps its share; or return all."""
+    """Draw up to `most` pages, as (topic, URL), stratified by topic."""
     if len(pages) <= most:
         return list(pages)
     mixed = np.random.default_rng(0).permutation(len(pages)).tolist()
@@ -109,16 +116,10 @@ def by_share(pages: Sequence[tuple[str, str]], most: int) -> list[tuple[str, str
 def judged_by_labels(
     recording: str, labels: str, draws: int, kind: str
 ) -> tuple[tuple[str, ...], Floats]:
-    """Judge the test pages by the critic of all training rows.
+    """Judge the test pages by a critic trained on all training rows.
 
-    Parameters
-    ----------
-    recording, labels, draws : as `read_labelled` takes them
-    kind : of critic
-
-    Returns
-    -------
-    Its classes, and the probability of each, float64 (n_pages, n_classes)
+    Returns the critic's classes and their probabilities, of shape (n_pages, n_classes). For the
+    parameters see `read_labelled`.
     """
     model = read_critic(str(load_or_train_critic(labels, open_web(recording), kind)))[0].model
     pages = read_labelled(recording, labels, draws)
@@ -142,7 +143,7 @@ CRITICS = ("words", "naive Bayes", "discriminative", "discriminative, no embeddi
 
 
 class _Material(NamedTuple):
-    """What a critic from little learns from: the phrase or not, so many pages."""
+    """Training material of a few-shot critic: whether a phrase, and the number of pages."""
 
     phrase: bool
     good: int
@@ -162,16 +163,17 @@ _FROM_LITTLE = (
 
 
 def study_critics(task: Task) -> dict[str, pd.DataFrame]:
-    """Train critics of a topic from what people have, and test them on the ``test`` rows.
+    """Train few-shot critics of a topic, and test the critics on the ``test`` rows.
 
-    Good and bad pages are drawn from the training rows, unlabelled ones from all pages but those
-    tested; of these there are 2,000 at most. A topic's phrase is that of the study, or its name.
+    Good and bad pages are drawn from the training rows, unlabelled pages from all pages but the
+    test pages, of which there are at most 2,000. The phrase is the study's, or the topic's name.
 
     Returns
     -------
-    ``critics``: one row a draw, ``critic`` and what it learned ``from``: average precision
-    ``ap``, ``best_f1``; and of R > 1/2 ``f1``, ``precision``, ``recall``; expected calibration
-    error ``ece``
+    dict[str, pd.DataFrame]
+        ``critics`` has a row for each draw, ``critic`` and training material (``from``). Columns
+        are average precision ``ap``, ``best_f1``, ``f1``, ``precision``, ``recall`` of relevance
+        above 1/2, and expected calibration error ``ece``.
     """
     pages = read_labelled(task.recording, task.labels, DRAWS)
     phrase, truth = task.phrase or phrase_of(task.topic), pages.truth(task.topic)
@@ -187,7 +189,7 @@ def study_critics(task: Task) -> dict[str, pd.DataFrame]:
 
 
 def phrase_of(topic: str) -> str:
-    """Return the name of a topic as a phrase: ``/Arts/Performing_Arts`` is "performing arts"."""
+    """Return the phrase of a topic, as "performing arts" for ``/Arts/Performing_Arts``."""
     parts = [part for part in topic.split("/") if part and part != OTHER]
     return parts[-1].replace("_", " ").lower()
 
@@ -195,7 +197,7 @@ def phrase_of(topic: str) -> str:
 def _without_chance(
     task: Task, pages: LabelledPages, phrase: str
 ) -> Iterator[tuple[str, str, Floats]]:
-    """Judge the test pages by what does not depend on a draw."""
+    """Judge the test pages by critics that do not depend on a draw."""
     said = np.exp(build_phrase_model(phrase).log_posteriors(pages.tested))
     yield CRITICS[0], "phrase", said[:, 1]
     for critic, kind in zip(CRITICS[1:3], ("flat", "discriminative"), strict=True):
@@ -207,10 +209,10 @@ def _without_chance(
 def _from_little(
     pages: LabelledPages, topic: str, phrase: str, draw: int
 ) -> Iterator[tuple[str, str, Floats]]:
-    """Judge the test pages by critics of one draw; those of fewer pages learn from the same.
+    """Judge the test pages by the critics of one draw; smaller samples are part of larger ones.
 
-    All of them know the words of all pages drawn, which saves reading the test pages for each
-    one anew and changes average precision by some 0.001.
+    All critics of a draw share the vocabulary of all pages of the draw. This saves reading the
+    test pages again for each critic, and changes average precision by about 0.001.
     """
     generator = np.random.default_rng(draw)
     sides: Mapping[bool, list[Bag]] = {True: [], False: []}
@@ -234,7 +236,7 @@ def _from_little(
         (CRITICS[3], by_words, slice(n_words)),
     ):
         if known is by_words and not embeddings:
-            break  # that was it
+            break  # the topic has no more pages
         for material in _FROM_LITTLE:
             some = TrainingPages(
                 drawn.good[: material.good, columns],
@@ -260,12 +262,9 @@ def _probability(log_odds: Floats) -> Floats:
 
 
 def measures(relevance: Floats, truth: Bools) -> dict[str, float]:
-    """Measure R (n,) of pages against whether each is on the topic (n,).
+    """Return the measures of `study_critics` from relevance and truth of pages.
 
-    Returns
-    -------
-    ``ap``, ``best_f1``, ``f1``, ``precision``, ``recall``, ``ece`` (see `study_critics`);
-    ``precision`` is NaN if no page has R > 1/2
+    ``precision`` is NaN if no page has relevance above 1/2.
     """
     from sklearn.metrics import average_precision_score, precision_recall_curve  # noqa: PLC0415
 
@@ -285,18 +284,13 @@ def measures(relevance: Floats, truth: Bools) -> dict[str, float]:
 
 _NAMES = {"ap": "AP", "f1": "F1", "precision": "P", "recall": "R", "ece": "error"}
 _NOTE = (
-    "Means over topics of means over draws. AP: average precision; F1, P, R: of relevance > 1/2, "
-    "with precision and recall; error: expected calibration error."
+    "Means over topics of means over draws. AP: average precision. F1, P, R: F1, precision and "
+    "recall of relevance > 1/2. Error: expected calibration error."
 )
 
 
 def critics_grid(table: pd.DataFrame) -> StudyTable:
-    """Return the table for people.
-
-    Parameters
-    ----------
-    table : rows of `studies.critics.study_critics`, with ``web`` and ``topic``
-    """
+    """Return the table of critics from the rows of `study_critics`, with ``web`` and ``topic``."""
     keys = ["critic", "from", "web"]
     by_topic = table.groupby([*keys, "topic"], sort=False)[list(_NAMES)].mean()
     webs = list(dict.fromkeys(table["web"]))
@@ -310,7 +304,7 @@ def critics_grid(table: pd.DataFrame) -> StudyTable:
         [critic, material, *map(_cell, values)]
         for (critic, material), values in zip(means.index, means.to_numpy(), strict=True)
     ]
-    return StudyTable("critics", "Critics from little", _NOTE, head, rows, means)
+    return StudyTable("critics", "Few-shot critics", _NOTE, head, rows, means)
 
 
 def _cell(value: float) -> str:
@@ -323,27 +317,28 @@ STRATEGIES = ("best-first", "apprentice")
 _RATIOS = ("ratio", "most")
 _WORDS, _NEW, _ALL = CRAWL_CRITICS = ("words", "phrase and pages", "all labels")
 _HARVEST_NOTE = (
-    "On: labelled pages of the topic among the fetches. Judged: share of all fetches that a "
-    "critic of all labels holds for relevant; of its own crawls, too. Means of the draws. Ratio: "
-    "of the critic from the phrase and three pages to that from the phrase's words. Most: what "
-    "the ratio would be if all fetches were relevant."
+    "On: labelled pages of the topic among the fetches. Judged: share of all fetches, also of its "
+    "own crawls, that a critic of all labels judges relevant. Means over draws. Ratio: critic of "
+    "the phrase and three pages against critic from the phrase's words. Most: the ratio if all "
+    "fetches were relevant."
 )
 
 
 def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
-    """Crawl a topic from three start pages with critics from little, and judge what it brings.
+    """Crawl a topic from three start pages with few-shot critics, and measure the harvest.
 
-    One critic learns from the phrase alone, as `--kind words` does, another from the phrase and
-    the start pages. Neither judges the harvest: labels do, and a discriminative critic of all
-    training rows. What that one finds when it guides the crawl is what a critic of some 1,700
-    labels would bring. The start pages of the first draw are the first of the seeds, on the topic
-    or not; of the others, training rows of the topic at random.
+    One critic is trained on the phrase alone, like `--kind words`, another on the phrase and the
+    start pages. Their harvest is measured by labels and by a discriminative critic trained on all
+    training rows. A crawl with this critic shows the harvest of a critic of about 1,700 labels.
+    The start pages of the first draw are the first seeds, on topic or not; those of other draws
+    are random training rows of the topic.
 
     Returns
     -------
-    ``harvest``: one row a ``draw``, ``strategy`` and ``critic``: of the ``fetches``, how many have
-    a label of the topic (``on``) or of another (``off``), each content once; ``judged``, the share
-    that the critic of all labels holds for relevant
+    dict[str, pd.DataFrame]
+        ``harvest`` has a row for each ``draw``, ``strategy`` and ``critic``: the number of
+        ``fetches`` with a label of the topic (``on``) or of another topic (``off``), without
+        duplicates, and the share that the critic of all labels judges relevant (``judged``).
     """
     web = open_web(task.recording)
     phrase = task.phrase or phrase_of(task.topic)
@@ -371,7 +366,7 @@ def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
 
 
 def start_pages(task: Task, web: Web, draw: int) -> Sequence[str]:
-    """Return the start pages of a draw, three at most."""
+    """Return up to three start pages of a draw."""
     if draw == 0:
         return task.seeds[:START_PAGES]
     rows = read_labels(task.labels)
@@ -380,7 +375,7 @@ def start_pages(task: Task, web: Web, draw: int) -> Sequence[str]:
 
 
 def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mapping[str, float]:
-    """Judge fetched pages, each content once."""
+    """Judge fetched pages without duplicates."""
     fetched = pages["url"][pages["duplicate_of"].isna()].tolist()
     rows = read_labels(task.labels)
     known = web.resolve([row.url for row in rows])
@@ -394,12 +389,7 @@ def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mappin
 
 
 def harvest_grid(table: pd.DataFrame) -> StudyTable:
-    """Return the table for people: of each web, a row a topic, then medians and means.
-
-    Parameters
-    ----------
-    table : rows of `study_harvest`, with ``web`` and ``topic``
-    """
+    """Return the table of `study_harvest`: for each web a row per topic, medians and means."""
     values = table.pivot_table(["on", "judged"], ["web", "topic"], ["strategy", "critic"])
     frame = pd.DataFrame(index=values.index)
     for strategy in STRATEGIES:

@@ -1,4 +1,4 @@
-"""Crawls with and without judgements of a person, and cures of a falling harvest [F99 2, 4.2]."""
+"""Crawls with and without judgements of a person, and remedies for a falling harvest [F99]."""
 
 from __future__ import annotations
 
@@ -39,20 +39,23 @@ if TYPE_CHECKING:
 
 
 JUDGEMENTS = 20
-EXAMPLES = 3  # good pages that the critic learns from, beside the phrase
+EXAMPLES = 3  # good pages that the critic is trained on, besides the phrase
 DRAWS = 2
 STRATEGIES = ("best-first", "apprentice")
-_TESTED = 2000  # test rows, at most
+_TESTED = 2000  # maximum number of test rows
 
 
 class _Setting(NamedTuple):
-    """What all crawls of a topic share.
+    """Data shared by all crawls of a topic.
 
     Attributes
     ----------
-    labels : whether pages that have a label are on the topic, by URL as the web spells it
-    tests : URLs of the test rows and their words
-    judge : a critic of all training rows, for the pages that have no label
+    labels : dict[str, bool]
+        Whether each labelled page is on the topic, by URL of the web.
+    tests : dict[str, Bag]
+        Words of the test rows by URL.
+    judge
+        Critic trained on all training rows, for pages without a label.
     """
 
     task: Task
@@ -63,7 +66,7 @@ class _Setting(NamedTuple):
     judge: FocusedCritic
 
     def truth(self, urls: Sequence[str]) -> Bools:
-        """Return whether pages are on the topic; what is no HTML page is not."""
+        """Return whether pages are on the topic; False for URLs without an HTML page."""
         unlabelled = [url for url in urls if url not in self.labels]
         bags = dict(zip(unlabelled, read_bags(self.web, unlabelled), strict=True))
         known = [url for url in unlabelled if bags[url]]
@@ -73,23 +76,22 @@ class _Setting(NamedTuple):
 
 
 def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
-    """Crawl with a critic from a phrase and three pages, judge twenty pages, crawl on.
+    """Crawl with a critic from a phrase and three pages, judge twenty pages, and continue.
 
-    The crawl goes on with these judgements and without. The person is the label of a page; of a
-    page without one, a discriminative critic that has learned from all training rows. Both tell,
-    too, how much of what is fetched is on the topic. The critics are tested on up to 2,000 pages
-    of the ``test`` rows that were not fetched before the judgements, and that are no copies of
-    pages judged, so a critic has been told of none of them; without any, nothing is said of them.
-    The harvest after is of pages fetched later, so of none that was judged either. The phrase is
-    the study's, or the name of the topic.
+    The crawl continues with and without the judgements. Judgements are the labels of pages, or for
+    pages without a label those of a discriminative critic trained on all training rows. Both also
+    measure the harvest. The critics are tested on up to 2,000 ``test`` rows that were not fetched
+    before the judgements and are no copies of judged pages. The harvest after the judgements is
+    that of later fetches. The phrase is the study's, or the topic's name.
 
     Returns
     -------
-    ``feedback``: one row a draw and strategy: ``judged``, ``good`` (of these); ``precision``,
-    ``recall`` of R > 1/2 on the test rows, as ``..._before`` (before the judgements) and
-    ``..._after``; ``harvest``, the share of fetches on the topic, before and after, and
-    ``harvest_without``: of the same fetches, had nobody been asked; ``copies``, the test rows left
-    out as copies
+    dict[str, pd.DataFrame]
+        ``feedback`` has a row for each draw and strategy: the number of pages ``judged`` and
+        ``good``; ``precision`` and ``recall`` of relevance above 1/2 on the test rows,
+        ``..._before`` and ``..._after`` the judgements; ``harvest``, the share of on-topic
+        fetches, before and after, and ``harvest_without`` the judgements; and ``copies``, the
+        number of test rows left out as copies.
     """
     setting = _read(task)
     phrases = parse_phrases(task.phrase or phrase_of(task.topic))
@@ -145,8 +147,8 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
         [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
     )
     applied = apply_definition(judged, second)
-    before, without = _go_on(setting, first, **plan)
-    _, after = _go_on(setting, second, **plan)
+    before, without = _continue_crawl(setting, first, **plan)
+    _, after = _continue_crawl(setting, second, **plan)
     found: dict[str, object] = {
         "strategy": strategy,
         "judged": len(pages),
@@ -169,13 +171,13 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
 
 
 def without_copies(tests: Mapping[str, Bag], judged: Sequence[Bag]) -> list[str]:
-    """Return the URLs of the test rows whose words are not those of a page that was judged."""
+    """Return the URLs of test rows whose words differ from those of all judged pages."""
     told = {frozenset(bag.items()) for bag in judged}
     return [url for url, bag in tests.items() if frozenset(bag.items()) not in told]
 
 
-def _go_on(setting: _Setting, folder: Path, **plan: str) -> tuple[float, float]:
-    """Crawl as much again; return the true harvest of either half."""
+def _continue_crawl(setting: _Setting, folder: Path, **plan: str) -> tuple[float, float]:
+    """Continue a crawl to twice its budget; return the true harvest rate of each half."""
     n = setting.task.budget
     pages = crawled(setting.task, folder, budget=2 * n, **plan)
     first = pages["duplicate_of"].isna().to_numpy()
@@ -183,23 +185,25 @@ def _go_on(setting: _Setting, folder: Path, **plan: str) -> tuple[float, float]:
     return float(true[:n].sum() / n), float(true[n:].sum() / n)
 
 
-MOST = 4000  # fetches until the alarm
-NEXT = 200  # fetches after it
+MOST = 4000  # maximum number of fetches until the alarm
+NEXT = 200  # fetches after the alarm
 
 
 def study_restored(task: Task) -> dict[str, pd.DataFrame]:
-    """Crawl best-first until the harvest falls, and go on with the topic as it was, and wider.
+    """Crawl best-first until the harvest rate falls, then continue with and without the remedy.
 
-    The crawl is [F99]'s soft focus, the alarm that of every crawl (`focuscrawl.diagnosis`). The
-    wider topic has the class, too, that the alarm proposes first; the crawl is judged anew by it,
-    as ``focuscrawl topic mark`` does.
+    The crawl is the soft focus of [F99] with the alarm of `focuscrawl.diagnosis`. The remedy adds
+    the class that the alarm proposes first to the topic, and judges the crawl again, as
+    ``focuscrawl topic mark`` does.
 
     Returns
     -------
-    ``restored``: one row where there was an alarm that proposed something, else none: ``fetches``
-    until then, its ``cause``, what was ``marked`` and its ``relation``; harvest ``before`` the
-    fall and ``at`` it; of the next `NEXT` fetches ``unmarked`` (the topic as it was), ``wider``
-    (marked, by the wider topic), and ``of_topic`` (marked, what of it is the topic as it was)
+    dict[str, pd.DataFrame]
+        ``restored`` has one row if an alarm proposed a class: ``fetches`` until the alarm, its
+        ``cause``, the class ``marked`` and its ``relation``, and the harvest rate ``before`` the
+        fall and ``at`` the alarm. Harvest rates of the next `NEXT` fetches are ``unmarked`` (the
+        topic unchanged), ``wider`` (by the wider topic) and ``of_topic`` (of the crawl with the
+        wider topic, by the original topic).
     """
     whole = opened(task).whole
     own = whole.relevance(task.topic)
@@ -209,9 +213,9 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
         return {"restored": pd.DataFrame()}
     proposed = alarm.proposals[0]
     wide = np.maximum(own, whole.relevance(proposed.topic))
-    wider = crawl.again(wide)
-    unmarked = [own[page] for page, _ in crawl.go_on(NEXT)]
-    marked = [page for page, _ in wider.go_on(NEXT)]
+    wider = crawl.rejudged(wide)
+    unmarked = [own[page] for page, _ in crawl.fetch(NEXT)]
+    marked = [page for page, _ in wider.fetch(NEXT)]
     row = {
         "fetches": alarm.seq,
         "cause": alarm.cause,
@@ -227,10 +231,10 @@ def study_restored(task: Task) -> dict[str, pd.DataFrame]:
 
 
 def first_alarm(crawl: SoftCrawl, topic: str) -> Diagnosis | None:
-    """Crawl until the harvest falls; None if it does not within `MOST` fetches."""
+    """Crawl until the harvest rate falls; None if it does not within `MOST` fetches."""
     watch = HarvestMonitor([topic])
     whole = crawl.whole
-    while len(crawl.fetched) < MOST and (found := crawl.go_on(1)):
+    while len(crawl.fetched) < MOST and (found := crawl.fetch(1)):
         ((page, referrer),) = found
         new = crawl.fetched[page] and bool(whole.probabilities[page].any())
         told = watch.add_fetch(

@@ -1,4 +1,4 @@
-"""What the papers' figures are made of, and small plots side by side."""
+"""Data of the papers' figures, and grids of small plots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from focuscrawl.report import figures
-from focuscrawl.report.figures import Line, axes, plain
+from focuscrawl.report.figures import LineStyle, escape_label, single_plot
 from studies.topic_tasks import read_tables
 
 if TYPE_CHECKING:
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from focuscrawl.lab.results import Results
 
 
-# figures ask for strategies by these labels; a study that lacks one lacks the figures of it
+# labels of the strategies in figures; without a strategy a study has no figure of the strategy
 SOFT = "best-first"  # the baseline of [A02], soft focus in [F99]
 HARD = "hard-focus"
 UNFOCUSED = "breadth-first"
 APPRENTICE = "apprentice"
 OFFLINE = "apprentice, offline"  # trained on the baseline's crawl
-RECALL = "recall"  # the same, confined to what the baseline fetched
-OF_PAPER = "paper's own"  # the apprentice of [A02], learning from the first fetches on
-OF_PAPER_OFFLINE = "paper's own, offline"  # trained on the baseline's crawl, as there
+RECALL = "recall"  # also trained on the baseline's crawl, and confined to its fetched URLs
+OF_PAPER = "paper's own"  # the apprentice of [A02], trained during the crawl
+OF_PAPER_OFFLINE = "paper's own, offline"  # trained on the baseline's crawl, as in [A02]
 OF_PAPER_RECALL = "paper's own, recall"
-SWITCHED = "switched"  # of `studies.takeover`: no strategy of a study
+SWITCHED = "switched"  # crawls of `studies.takeover`, not a strategy of a study
 
-#: what finds the data of a figure or a finding in results; None where they have none
+#: returns the data of a figure or a finding from results; None if there are none
 Data = Callable[["Results"], pd.DataFrame | None]
 
 RUN = ["web", "topic", "draw", "strategy"]
@@ -43,16 +43,18 @@ _COLUMNS = [*RUN, "seq", "relevance"]
 def fetches_of(
     results: Results, strategies: Sequence[str], *more: str, needed: int | None = None
 ) -> pd.DataFrame | None:
-    """Return the fetches that count, of some strategies; None if too few of them were run.
+    """Return the fetches of some strategies up to the study's budget of comparison.
 
     Parameters
     ----------
-    more : columns besides ``web``, ``topic``, ``draw``, ``strategy``, ``seq``, ``relevance``
-    needed : how many of the strategies there have to be; None: all
-
-    Returns
-    -------
-    One row a fetch, up to the number of fetches at which the study compares
+    results : Results
+        Results of the study.
+    strategies : Sequence[str]
+        Labels of the strategies.
+    more : str
+        Columns besides ``web``, ``topic``, ``draw``, ``strategy``, ``seq`` and ``relevance``.
+    needed : int or None
+        Number of strategies that the results must have; all by default. With fewer, return None.
     """
     there = [name for name in strategies if name in results.strategies]
     if not there or len(there) < (len(strategies) if needed is None else needed):
@@ -68,10 +70,7 @@ def fetches_of(
 
 
 def table_of(results: Results, kind: str, name: str) -> pd.DataFrame | None:
-    """Return a table of work on every topic, see `studies.topic_tasks`; None without it.
-
-    Webs and topics are those of the study, in its order.
-    """
+    """Return a table of `studies.topic_tasks` in the order of the study; None without a table."""
     table = read_tables(results.folder / kind, name)
     if table is None:
         return None
@@ -81,18 +80,18 @@ def table_of(results: Results, kind: str, name: str) -> pd.DataFrame | None:
 
 
 def fetches(*strategies: str, needed: int | None = None) -> Data:
-    """Return what finds the fetches of some strategies, see `fetches_of`."""
+    """Return a function for the fetches of some strategies, see `fetches_of`."""
     return lambda results: fetches_of(results, strategies, needed=needed)
 
 
 def table(kind: str, name: str) -> Data:
-    """Return what finds a table of work on every topic, see `table_of`."""
+    """Return a function for a table of work on every topic, see `table_of`."""
     return lambda results: table_of(results, kind, name)
 
 
 _PANEL_COLUMNS = 4
-_WIDE, _HIGH = 2.6, 1.9  # inches of one plot
-#: the look of bars; fill and hatch tell them apart
+_WIDE, _HIGH = 2.6, 1.9  # size of one plot in inches
+#: styles of bars, by fill and hatch
 EDGE: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.6}
 GREY: dict[str, Any] = {**EDGE, "color": "#9a9a9a"}
 WHITE: dict[str, Any] = {**EDGE, "color": "white", "hatch": "////"}
@@ -102,26 +101,24 @@ WHITE: dict[str, Any] = {**EDGE, "color": "white", "hatch": "////"}
 def panels(
     table: pd.DataFrame, x: str, y: str, *, share_x: bool = True, share_y: bool = True
 ) -> Iterator[tuple[Figure, list[tuple[Axes, pd.DataFrame]]]]:
-    """Give a figure with one plot a web and topic of `table`, and the rows of each.
+    """Yield a figure with one plot for each web and topic of `table`, and the plots' rows.
 
-    Parameters
-    ----------
-    x, y : what the axes are, with units
+    Axis labels are `x` and `y`, with units.
     """
     groups = list(table.groupby(["web", "topic"], sort=False))
     columns = min(len(groups), _PANEL_COLUMNS)
     rows = -(-len(groups) // columns)
-    with axes(max(_WIDE * columns, 4.4), _HIGH * rows + 1.1) as (figure, first):
+    with single_plot(max(_WIDE * columns, 4.4), _HIGH * rows + 1.1) as (figure, first):
         first.remove()
         plots = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
         for empty in plots.flat[len(groups) :]:
             empty.remove()
-        if share_x:  # the lowest plot of a column has the numbers, wherever it is
+        if share_x:  # the lowest plot of each column has the tick labels
             for plot in plots.flat[max(len(groups) - columns, 0) : len(groups)]:
                 plot.tick_params(labelbottom=True)
         given = []
         for plot, ((web, topic), rows_of) in zip(plots.flat, groups, strict=False):
-            plot.set_title(plain(f"{web}: {short(str(topic))}"), fontsize=8)
+            plot.set_title(escape_label(f"{web}: {short(str(topic))}"), fontsize=8)
             plot.tick_params(labelsize=7)
             given.append((plot, rows_of))
         figure.supxlabel(x, fontsize=10)
@@ -130,15 +127,15 @@ def panels(
 
 
 def lines(plot: Axes, table: pd.DataFrame, x: str, y: str, *, by: str, order: list[str]) -> None:
-    """Draw one line a value of `by`; its place in `order` says how it looks."""
+    """Draw one line for each value of `by`, in the style of the value's place in `order`."""
     for name, rows in table.groupby(by, sort=False, observed=True):
-        Line.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
+        LineStyle.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
 
 
 def order_of(names: pd.Series[Any]) -> list[str]:
-    """Return what the strategies of a figure are among: their places there say how they look.
+    """Return the strategies whose order determines the line styles of a figure.
 
-    Those of the study, where the column is of its categories; else those of the column.
+    These are the categories of a categorical column, else the values of the column.
     """
     if isinstance(names.dtype, pd.CategoricalDtype):
         return [str(name) for name in names.cat.categories]
@@ -146,13 +143,13 @@ def order_of(names: pd.Series[Any]) -> list[str]:
 
 
 def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
-    """Name the lines of all plots at once, above them, whether or not each has all of them."""
+    """Draw one legend for all plots, above the plots."""
     found = {}
     for plot in figure.axes:
         handles, labels = plot.get_legend_handles_labels()
         found.update(dict(zip(labels, handles, strict=True)))
-    named = [plain(name) for name in names if plain(name) in found]
-    figures.legend(
+    named = [escape_label(name) for name in names if escape_label(name) in found]
+    figures.add_legend(
         figure,
         {name: found[name] for name in named},
         loc="outside upper center",
@@ -161,9 +158,9 @@ def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
 
 
 def topic_axis(plot: Axes, table: pd.DataFrame) -> None:
-    """Name the rows of `table`, one a web and topic, downwards on the y axis."""
+    """Label the y axis with the web and topic of each row of `table`, from top to bottom."""
     pairs = zip(table["web"], table["topic"], strict=True)
-    names = [plain(f"{web}: {short(str(topic))}") for web, topic in pairs]
+    names = [escape_label(f"{web}: {short(str(topic))}") for web, topic in pairs]
     plot.set_yticks(range(len(names)), names)
     plot.set_ylim(len(names) - 0.5, -0.5)
     plot.set_ylabel("topic")
@@ -171,7 +168,7 @@ def topic_axis(plot: Axes, table: pd.DataFrame) -> None:
 
 
 def short(topic: str) -> str:
-    """Return the last part of a topic's path; the last two where that alone says little."""
+    """Return the last part of a topic's path, or the last two if the last is not descriptive."""
     parts = topic.strip("/").split("/")
     name = "/".join(parts[-2:]) if parts[-1] == "Other" else parts[-1]
     return name.replace("_", " ")

@@ -44,13 +44,20 @@ class PaperFigure:
 
     Attributes
     ----------
-    title : what it shows, and where it is from
-    data : finds what it is made of in results
-    draw : draws the table
-    tabulate : makes the table of the data; None: they are the table
-    whose : whose apprentice it is of, where there are two such figures; its legend says so
-    strategies : labels of those of a study that it is made of; none: of all
-    beside : what `focuscrawl lab` command has to be run beside them, if any
+    title : str
+        Title, with the figure's number in the paper.
+    data : Data
+        Returns the data from results.
+    draw : Callable
+        Draws the table.
+    tabulate : Callable or None
+        Computes the table from the data; None if the data are the table.
+    whose : str or None
+        Whose apprentice the figure shows, if there is a figure for each; part of the legend.
+    strategies : tuple[str, ...]
+        Labels of the strategies that the figure needs; empty for all.
+    beside : str or None
+        Command whose work the figure needs besides the crawls.
     """
 
     title: str
@@ -62,12 +69,12 @@ class PaperFigure:
     beside: str | None = None
 
     def of(self, results: Results) -> Figure | None:
-        """Draw it; None where results lack what it is made of."""
+        """Draw the figure; None if the results lack its data."""
         found = self.data(results)
         if found is None:
             return None
         drawn = found if self.tabulate is None else self.tabulate(found)
-        # so that a strategy looks the same in all of them
+        # so a strategy has the same style in all figures
         order = pd.CategoricalDtype([*results.strategies, SWITCHED])
         whose = [name for name in ("strategy", "first", "second") if name in drawn]
         figure = self.draw(drawn.astype(dict.fromkeys(whose, order)))
@@ -82,17 +89,17 @@ _FOCUS = fetches(UNFOCUSED, SOFT, HARD, needed=2)
 _OURS = "our apprentice: logistic regression"
 _THEIRS = "the paper's apprentice: naive Bayes"
 
-#: the figures by name, also of a file
+#: figures by name, which is also the name of the file
 FIGURES = {
     "a02-04-good-bad": PaperFigure(
-        "Good and bad pages that the baseline collects [A02 figure 4]",
+        "Good and bad pages fetched by the baseline [A02 figure 4]",
         fetches(SOFT),
         loss_figures.draw_good_bad,
         loss_figures.good_bad_table,
         strategies=(SOFT,),
     ),
     "a02-05-relevance": PaperFigure(
-        "Relevance of what the baseline fetches [A02 figure 5]",
+        "Relevance of the baseline's fetches [A02 figure 5]",
         fetches(SOFT),
         loss_figures.draw_relevance,
         loss_figures.relevance_table,
@@ -161,7 +168,7 @@ FIGURES = {
         strategies=(SOFT, OF_PAPER, OF_PAPER_OFFLINE),
     ),
     "a02-11-overlap": PaperFigure(
-        "URLs that baseline and our apprentice have in common [A02 figure 11]",
+        "URLs that the baseline and our apprentice have in common [A02 figure 11]",
         partial(loss_figures.of_two, apprentices=(OFFLINE, APPRENTICE)),
         loss_figures.draw_strategies,
         loss_figures.strategies_table,
@@ -169,7 +176,7 @@ FIGURES = {
         strategies=(SOFT, OFFLINE),
     ),
     "a02-11-overlap-paper": PaperFigure(
-        "URLs that baseline and the paper's apprentice have in common [A02 figure 11]",
+        "URLs that the baseline and the paper's apprentice have in common [A02 figure 11]",
         partial(loss_figures.of_two, apprentices=(OF_PAPER_OFFLINE,)),
         loss_figures.draw_strategies,
         loss_figures.strategies_table,
@@ -229,7 +236,7 @@ FIGURES = {
         beside="takeover",
     ),
     "a02-38-features": PaperFigure(
-        "What class names and co-citation add [A02 section 3.8]",
+        "Effect of class names and co-citation as features [A02 section 3.8]",
         _ACCURACY,
         page_figures.draw_features,
         page_figures.features_table,
@@ -261,7 +268,7 @@ FIGURES = {
         strategies=(UNFOCUSED, SOFT, HARD),
     ),
     "f99-seeds": PaperFigure(
-        "What crawls from different seeds have in common [F99]",
+        "Overlap of crawls from different seeds [F99]",
         loss_figures.of_draws,
         loss_figures.draw_seeds,
         loss_figures.seeds_table,

@@ -1,4 +1,4 @@
-"""What the papers found, and whether it holds in the results of a study."""
+"""Findings of the papers, and checks of whether they hold in the results of a study."""
 
 from __future__ import annotations
 
@@ -40,19 +40,22 @@ _PRIORITIES = table("takeover", "priorities")
 _OF_PAPER_PRIORITIES = table("takeover", "paper_priorities")
 _SWITCHED = loss_figures.switched_fetches
 _OF_PAPER_SWITCHED = partial(loss_figures.switched_fetches, name="paper_fetches")
-#: figure, claim, what it is looked for in, and what looks
+#: figure, claim, source of the data, and function that checks the claim
 _CLAIMS: list[tuple[str, str, Data, Callable[[pd.DataFrame], pd.DataFrame | None]]] = []
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding of a paper and what became of it.
+    """A finding of a paper and its check.
 
     Attributes
     ----------
-    figure : name of the figure, as in `studies.figures.FIGURES`
-    claim : what the paper found
-    table : one row a web and topic: numbers, and ``holds``
+    figure : str
+        Name of the figure in `studies.figures.FIGURES`.
+    claim : str
+        Finding of the paper.
+    table : pd.DataFrame
+        One row for each web and topic: numbers, and whether the finding ``holds``.
     """
 
     figure: str
@@ -61,7 +64,7 @@ class Finding:
 
 
 def findings(results: Results) -> list[Finding]:
-    """Look for every finding in `results`; those they say nothing of are left out."""
+    """Check every finding in `results`; findings without data are left out."""
     found = []
     order = list(FIGURES)
     for figure, claim, data, look in sorted(_CLAIMS, key=lambda each: order.index(each[0])):
@@ -73,7 +76,7 @@ def findings(results: Results) -> list[Finding]:
 
 
 def format_markdown(found: list[Finding], *, topics: bool = False) -> str:
-    """Return a table of all findings as Markdown: on how many topics each holds, and medians."""
+    """Return a Markdown table of findings: number of topics where each holds, and medians."""
     lines = [
         "| figure | finding of the paper | web | holds | medians over topics |",
         "|---|---|---|--:|---|",
@@ -103,14 +106,7 @@ def _cell(value: object) -> str:
 
 
 def _claim(figure: str, claim: str, data: Data, **given: str) -> Callable[[Look], Look]:
-    """Have a function look for what a paper found, in a table of its own; None: it is not there.
-
-    Parameters
-    ----------
-    figure, claim : as in `Finding`
-    data : finds the table in results
-    given : what else the function is called with
-    """
+    """Return a decorator that registers the check of a claim, with `given` as its arguments."""
 
     def register(look: Look) -> Look:
         _CLAIMS.append((figure, claim, data, partial(look, **given)))
@@ -120,7 +116,7 @@ def _claim(figure: str, claim: str, data: Data, **given: str) -> Callable[[Look]
 
 
 def _losses(results: Results) -> pd.DataFrame:
-    """Return the mean loss of each strategy, one row a web and topic."""
+    """Return the mean loss of each strategy, one row for each web and topic."""
     runs = results.runs.astype({"strategy": object, "web": object, "topic": object})
     return runs.pivot_table(index=_TOPIC, columns="strategy", values="loss", sort=False)
 
@@ -160,7 +156,7 @@ def _offsets(accuracy: pd.DataFrame, folds: str) -> pd.DataFrame:
 
 
 def _by_d_max(accuracy: pd.DataFrame, features: str, folds: str, measure: str) -> pd.DataFrame:
-    """Return accuracies by d_max, one row a web and topic."""
+    """Return accuracies by d_max, one row for each web and topic."""
     chosen = accuracy[(accuracy["features"] == features) & (accuracy["folds"] == folds)]
     return chosen.pivot_table(index=_TOPIC, columns="d_max", values=measure, sort=False)
 

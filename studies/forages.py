@@ -1,4 +1,4 @@
-"""Foraging a site by learned paths: what was found, its figure, an oracle and rivals [C]."""
+"""Foraging a site with learned paths: results, their figure, an oracle and other models [C]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from focuscrawl.paths.path_training import (
     feature_sequences,
 )
 from focuscrawl.paths.states import PathStates
-from focuscrawl.report.figures import Line, axes, legend, plain
+from focuscrawl.report.figures import LineStyle, add_legend, escape_label, single_plot
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,19 +32,13 @@ if TYPE_CHECKING:
     Links = Callable[[str], list[str]]
 
 ORACLE = "oracle"
-_GAMMA = 0.5  # a click, as Rennie and McCallum have it
-_NEVER = -50.0  # log-potential
+_GAMMA = 0.5  # discount per click, as in Rennie and McCallum 1999
+_NEVER = -50.0  # log-potential of transitions that do not occur
 
 
 @dataclass(frozen=True)
 class TargetSite:
-    """A site to forage: its front door, and what can be reached from there.
-
-    Attributes
-    ----------
-    goal, site : of what, where
-    goals, pages : that links lead to
-    """
+    """A site to forage, with the goals and pages that can be reached from its start page."""
 
     goal: str
     site: str
@@ -53,24 +47,30 @@ class TargetSite:
 
     @property
     def own(self) -> int:
-        """How many of the pages are on the registered domain of the front door."""
+        """Number of pages on the registered domain of the start page."""
         return len(same_domain(self.site, self.pages))
 
 
 @dataclass(frozen=True)
 class Forage:
-    """What a strategy found on the site left out.
+    """Result of a strategy on the held-out site.
 
     Attributes
     ----------
-    goal, site, strategy : of what, where, by whom
-    stop : goals a fetch below which it was to end; 0: it was not
-    reachable : goals that links lead to from the front door
-    pages : pages that links lead to from there
-    own : of these, pages on the registered domain of the front door
-    fetches : how many there were
-    on_the_way : how many of them were goals, or pages by which a goal was found
-    found : int64 (n,), the fetches that brought goals, from 1
+    goal, site, strategy : str
+        Goal, start page and strategy.
+    stop : float
+        Expected goals per fetch below which the crawl stops; 0 disables the rule.
+    reachable, pages : int
+        Number of goals and of pages that can be reached from the start page.
+    own : int
+        Number of these pages on the registered domain of the start page.
+    fetches : int
+        Number of fetches.
+    on_the_way : int
+        Number of fetches that were goals or pages on the path to a goal.
+    found : NDArray[np.int64]
+        Fetches that found goals, from 1.
     """
 
     goal: str
@@ -85,22 +85,25 @@ class Forage:
     found: Ints
 
     def until(self, recall: float) -> int | None:
-        """Return the fetches it took to this recall, None if it was not reached."""
+        """Return the number of fetches until this recall; None if the recall was not reached."""
         wanted = goals_for(recall, self.reachable)
         return int(self.found[wanted - 1]) if len(self.found) >= wanted else None
 
 
 def goals_for(recall: float, reachable: int) -> int:
-    """Return how many goals make this recall, one at least."""
+    """Return the number of goals at this recall, at least one."""
     return max(int(np.ceil(recall * reachable - 1e-9)), 1)
 
 
 def foraged(target_site: TargetSite, strategy: str, fetches: Mapping[str, str | None]) -> Forage:
-    """Count what fetches brought.
+    """Return the result of fetches.
 
     Parameters
     ----------
-    fetches : where each URL fetched was first found, None: nowhere; in the order of the fetches
+    target_site, strategy : TargetSite, str
+        Site and strategy.
+    fetches : Mapping[str, str or None]
+        Page that first linked to each fetched URL, in the order of the fetches.
     """
     found: list[int] = []
     on_the_way: set[str] = set()
@@ -126,18 +129,18 @@ def foraged(target_site: TargetSite, strategy: str, fetches: Mapping[str, str | 
 
 
 def same_domain(site: str, pages: Iterable[str]) -> set[str]:
-    """Return the pages on the registered domain of a front door."""
+    """Return the pages on the registered domain of a start page."""
     home = split_url(site).domain
     return {url for url in pages if split_url(url).domain == home}
 
 
 def reachable(start: str, links: Links) -> set[str]:
-    """Return the pages that links lead to from a front door, itself included."""
+    """Return the pages that can be reached from a start page, and the start page."""
     return set(clicks({start}, links))
 
 
 def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
-    """Return from which page each page is reached in fewest clicks, nearest pages first."""
+    """Return the predecessor of each page on a shortest path, nearest pages first."""
     before: dict[str, str | None] = dict.fromkeys(starts)
     waiting = deque(before)
     while waiting:
@@ -150,12 +153,12 @@ def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
 
 
 def best_forage(target_site: TargetSite, links: Links, recall: float) -> Forage:
-    """Forage a site by the ways to its goals until this share of them is found.
+    """Forage a site along short paths to its goals, until a share `recall` of them is found.
 
-    The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
-    This oracle is greedy: of all pages that list goals it goes to the one that brings most for the
-    fetches it takes, those of the goals included, and on from there. So this can be reached; more
-    than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
+    The smallest set of pages that connects a start page with its goals is a Steiner tree, which is
+    hard to compute. This oracle is greedy: of all pages that list goals it visits the page with
+    the most goals per fetch, with the fetches of the goals, and repeats. So this result can be
+    reached. More than one goal per fetch, after the shortest path to a goal, cannot.
     """
     lists = {
         page: found
@@ -186,7 +189,7 @@ def best_forage(target_site: TargetSite, links: Links, recall: float) -> Forage:
 
 
 def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
-    """Return the pages that are still to be fetched on the way to a page, itself included."""
+    """Return the pages to fetch on the path to a page, with the page."""
     way = []
     at: str | None = page
     while at is not None and before[at] is not None:
@@ -196,10 +199,10 @@ def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
 
 
 def q_values(corpus: Corpus, training: TrainingOptions) -> PathModel:
-    """Return the value of a link by its own words (Rennie and McCallum 1999).
+    """Return a model of the value of a link by the link's words (Rennie and McCallum 1999).
 
-    Naive Bayes tells how far behind the link the next goal is; the score is the mean of
-    ``gamma ** distance``, 0 for a fail. The page a link is on has no say.
+    Naive Bayes predicts the distance from the link to the next goal. The score is the mean of
+    ``gamma ** distance``, 0 for a fail. The page that contains the link does not matter.
     """
     model = _untrained(corpus, training)
     k = len(model.states)
@@ -212,10 +215,10 @@ def q_values(corpus: Corpus, training: TrainingOptions) -> PathModel:
 
 
 def context_graphs(corpus: Corpus, training: TrainingOptions) -> PathModel:
-    """Return the layer of a page by its own words (Diligenti et al. 2000).
+    """Return a model of the layer of a page by the page's words (Diligenti et al. 2000).
 
-    All links of a page have its layer, and are worth ``gamma ** layer``. What a page is given is
-    mixed with the layer of the page before, which naive Bayes on its words outvotes.
+    All links of a page have the layer of the page, and the value ``gamma ** layer``. The layer of
+    the previous page has little influence next to naive Bayes on the page's words.
     """
     model = _untrained(corpus, training)
     k = len(model.states)
@@ -240,10 +243,7 @@ def _untrained(corpus: Corpus, training: TrainingOptions) -> PathModel:
 
 
 def _naive_bayes(corpus: Corpus, model: PathModel, *, links: bool) -> tuple[Floats, Floats]:
-    """Return log Pr(feature | label), float64 (features, K), and log Pr(label), float64 (K,).
-
-    Learned from the pages or the links whose distance is known.
-    """
+    """Return log Pr(feature | label) and log Pr(label) of pages or links with known distance."""
     k = len(model.states)
     distances = PathStates.partially_supervised(k - 2)
     known = np.concatenate(allowed_path_states(corpus, distances))
@@ -259,23 +259,18 @@ def _naive_bayes(corpus: Corpus, model: PathModel, *, links: bool) -> tuple[Floa
 
 
 def recall_curve(forage: Forage, fetches: int) -> Floats:
-    """Return the share of the reachable goals found after 0, 1, ... `fetches` fetches."""
+    """Return the share of reachable goals found after 0, 1, ... `fetches` fetches."""
     brought = np.bincount(forage.found, minlength=fetches + 1)[: fetches + 1]
     curve: Floats = np.cumsum(brought) / max(forage.reachable, 1)
     return curve
 
 
 def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: int) -> Figure:
-    """Draw recall against fetches: the mean over sites, and thin each of the first strategy's.
-
-    Parameters
-    ----------
-    forages : of each strategy, one a site
-    """
+    """Draw mean recall over sites by fetches, with thin lines for sites of the first strategy."""
     x = np.arange(fetches + 1)
-    with axes(height=4.4) as (figure, plot):
+    with single_plot(height=4.4) as (figure, plot):
         for number, (strategy, select_sites) in enumerate(forages.items()):
-            line = Line.of(number)
+            line = LineStyle.of(number)
             curves = [recall_curve(each, fetches) for each in select_sites]
             if not number and len(curves) > 1:
                 for curve in curves:
@@ -287,10 +282,10 @@ def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: 
         plot.axhline(0.9, color="0.6", lw=0.8)
         plot.set(
             xlabel="fetches",
-            ylabel="share of the reachable goals found",
+            ylabel="share of reachable goals found",
             xlim=(0, fetches),
             ylim=(-0.01, 1.01),
-            title=plain(title),
+            title=escape_label(title),
         )
-        legend(figure, columns=3)
+        add_legend(figure, columns=3)
     return figure

@@ -1,4 +1,4 @@
-"""What each knowledge base of the learnable crawler brings by itself, and its keywords [L]."""
+"""Effect of each knowledge base of the learnable crawler, and of its keywords [L]."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pandas as pd
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import Distiller
-from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
+from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, add_crawl
 from focuscrawl.lab.planning import sample
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
 from focuscrawl.webs.web_protocol import HtmlAnswer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from studies.topic_tasks import Task
 
 
-_ANCHORS = 20  # distinct ones kept of a page
+_ANCHORS = 20  # maximum number of distinct anchors per page
 
 
 class Contender(NamedTuple):
@@ -40,11 +40,16 @@ class Contender(NamedTuple):
 
     Attributes
     ----------
-    label : for people
-    options : of the strategy `learnable`
-    second : it comes after the first crawl, and from other start URLs
-    knows : what the first crawl has taught
-    starts : it begins where that proposes
+    label : str
+        Label in tables.
+    options : dict
+        Options of the strategy `learnable`.
+    second : bool
+        The crawl follows the first crawl and has other start URLs.
+    knows : bool
+        The crawl starts with knowledge of the first crawl.
+    starts : bool
+        The crawl starts at URLs that the knowledge proposes.
     """
 
     label: str
@@ -74,16 +79,17 @@ CONTENDERS = (
 
 
 def study_bases(task: Task) -> dict[str, pd.DataFrame]:
-    """Crawl a topic with each knowledge base of [L] alone and with all, and without any.
+    """Crawl a topic with each knowledge base of [L] alone, with all, and without any.
 
-    Crawls are made in memory, over the recorded web as a whole, of the study's budget: one request
-    at a time, closed, as replays are. The first begins at the seeds of the study, the second at
-    as many other examples, or where the knowledge of the first proposes.
+    Crawls run in memory on the recorded web with the study's budget, one request at a time, like
+    replays. The first crawl starts at the seeds of the study. The second crawl starts at as many
+    other examples, or at URLs that the knowledge of the first crawl proposes.
 
     Returns
     -------
-    ``bases``: one row a contender: ``label``, ``fetches``; ``harvest``, mean R; ``new``, the share
-    of fetches that are relevant and that the first crawl has not made (NaN of first crawls)
+    dict[str, pd.DataFrame]
+        ``bases`` has a row for each crawl: ``label``, ``fetches``, mean relevance ``harvest``, and
+        ``new``, the share of fetches that are relevant and not in the first crawl.
     """
     web, critic, whole = opened(task)
     walker = _Walker(web, whole, task.topic)
@@ -94,7 +100,7 @@ def study_bases(task: Task) -> dict[str, pd.DataFrame]:
         path = Path(name, "knowledge.db")
         strategy = _strategy(critic, web, task.topic, FIRST, None)
         first = walker.crawl(strategy, seeds, task.budget)
-        learn(path, walker.record(first, task.topic, critic.fingerprint))
+        add_crawl(path, walker.record(first, task.topic, critic.fingerprint))
         rows = []
         with closing(Knowledge(path)) as knowledge:
             for each in CONTENDERS:
@@ -125,14 +131,14 @@ def _strategy(
 
 
 class _CrawlResult(NamedTuple):
-    """A crawl: R of each page fetched, 0 of a copy, in their order; texts of links, by target."""
+    """A crawl: relevance of each fetch (0 for copies), in order, and link texts by target."""
 
     fetched: dict[int, float]
     anchors: dict[int, list[str]]
 
 
 class _Walker:
-    """Crawls a recorded web in memory; a page is parsed once for all crawls."""
+    """Crawls a recorded web in memory and parses each page once for all crawls."""
 
     def __init__(self, web: Web, whole: JudgedWeb, topic: str) -> None:
         self.whole = whole
@@ -143,7 +149,7 @@ class _Walker:
         self._views: dict[int, PageView | None] = {}
 
     def crawl(self, strategy: Strategy, seeds: Sequence[int], budget: int) -> _CrawlResult:
-        """Crawl as a replay does: redirects and copies are fetches of relevance 0."""
+        """Crawl like a replay: redirects and copies are fetches of relevance 0."""
         made = _CrawlResult({}, defaultdict(list))
         contents: set[int] = set()
         depth = dict.fromkeys(seeds, 0)
@@ -196,12 +202,12 @@ class _Walker:
     def _view(self, page: int) -> PageView | None:
         if page not in self._views:
             url = self.whole.urls[page]
-            answer = HtmlAnswer.of(self._web.fetch(url), url)
+            answer = HtmlAnswer.from_answer(self._web.fetch(url), url)
             self._views[page] = None if answer is None else answer.parse()
         return self._views[page]
 
     def record(self, made: _CrawlResult, topic: str, critic: str) -> CrawlRecord:
-        """Return a crawl as knowledge is learned of it."""
+        """Return the record of a crawl from which knowledge is learned."""
         graph = link_graph(self.whole, self._relevance, self._hosts, list(made.fetched))
         scores = Distiller(graph).distill()
         hub, authority = (
@@ -235,8 +241,8 @@ class _Walker:
 def bases_table(table: pd.DataFrame) -> pd.DataFrame:
     """Return means over topics, by web and label: ``harvest``, ``new``, and ``above``.
 
-    Above: on how many topics a second crawl gains more new relevant pages than one that knows
-    nothing, a first crawl more harvest than one that goes by the topic's name.
+    ``above`` is the number of topics on which a second crawl has more new relevant pages than a
+    second crawl without knowledge, or a first crawl more harvest than one by the topic's name.
     """
     of = table.set_index(["web", "topic", "label"])
     wide = of["new"].where(of["new"].notna(), of["harvest"]).unstack("label")

@@ -1,7 +1,7 @@
-"""Learn the paths of all sites but one, then forage it [C 4, methods 9]; labels of paths.
+"""Cross-validation of path models by site: train on all sites but one, forage it [C 4, methods 9].
 
-The site left out is used for measuring only. Crawls go without limits against traps, as in all
-studies: what strategies choose themselves is compared.
+The held-out site is only used for measuring. Crawls run without limits against traps, as in all
+studies, so that the strategies' own choices are compared.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from studies.forages import Forage
 
 
-_NONE = 1e-12  # where there is neither precision nor recall, F1 is 0
+_NONE = 1e-12  # so F1 is 0 if precision and recall are 0
 
 
 def score_labels(
@@ -81,25 +81,28 @@ def score_labels(
     site: str,
     bars: TrainingOptions | None = None,
 ) -> list[dict[str, object]]:
-    """Compare chains with classifiers of single pages on the same features.
+    """Compare chain models with classifiers of single pages on the same features.
 
-    A page has the features of its own and those of the link to it, which the chain has in two
-    places. Labels are those of `PathStates`; with distances, pages whose distance no path says
-    are left out. The penalty of maximum entropy is that of the chain, and pages weigh as much, 1/m
-    of m paths that leave the same pages; also told is what it is if each counts once. Naive Bayes
-    counts each feature as 1.
+    The classifiers use the features of a page and of the link to the page. Labels are those of
+    `PathStates`; with distances, pages at unknown distance are left out. Maximum entropy has the
+    penalty and the page weights of the chain: 1/m for each of m paths that leave the same pages.
+    The row "unweighed" has equal weights. Naive Bayes uses binary features.
 
     Parameters
     ----------
-    chains : by the names of their rows; all have the features of the first
-    bars : how the first was trained, if it and maximum entropy are also to say goal above the
-        probability that has the best F1 on the sites learned from, each left out in turn
+    chains : Mapping[str, PathModel]
+        Chain models by the name of their rows; all have the features of the first.
+    learned, held : Corpus
+        Paths of the training sites and of the held-out site.
+    bars : TrainingOptions or None
+        Options of the first model. If given, the first model and maximum entropy also predict
+        goals by a threshold on Pr(goal), chosen for the best F1 in cross-validation.
 
     Returns
     -------
-    One row a ``model``, with ``goal`` and ``site``, which was not learned from: ``macro``, mean F1
-    of the labels that the site's pages have; ``micro``, share of pages that have the right label;
-    ``goal_f1``, F1 of the label ``goal``
+    list[dict[str, object]]
+        For each ``model``: ``goal``, ``site``, mean F1 of the labels on the site (``macro``),
+        accuracy (``micro``), and F1 of the label ``goal`` (``goal_f1``).
     """
     model = next(iter(chains.values()))
     x, y = _pages(model, learned)
@@ -145,16 +148,16 @@ def _entropy(model: PathModel, x: csr_array, y: Ints, weight: Floats | None) -> 
 
 
 def _probabilities(entropy: LogisticRegression, x: csr_array, labels: int) -> Floats:
-    """Return Pr(label) of each row, float64 (n, labels); 0 for labels that were not learned."""
+    """Return Pr(label) of each row; 0 for labels that are not in the training set."""
     said = np.zeros((x.shape[0], labels))
     said[:, entropy.classes_] = entropy.predict_proba(x)
     return said
 
 
 def _bars(learned: Corpus, training: TrainingOptions) -> tuple[float, float] | None:
-    """Return from which Pr(goal) the chain and maximum entropy are to say goal.
+    """Return the thresholds on Pr(goal) of the chain and of maximum entropy with the best F1.
 
-    Those of the best F1 on sites learned from, each left out in turn; None, if there are too few.
+    Thresholds are chosen by cross-validation over the training sites; None with too few sites.
     """
     said: list[Floats] = []
     for rest, held in split_by_site(learned):
@@ -179,7 +182,7 @@ def _best_bar(said: Floats, true: Floats) -> float:
 
 
 def _above(said: Floats, bar: float) -> Ints:
-    """Return labels: goal where it has the probability `bar`, elsewhere the best other one."""
+    """Return labels: goal for probabilities from the threshold, else the best other label."""
     return np.where(said[:, 0] >= bar, 0, 1 + said[:, 1:].argmax(axis=1))
 
 
@@ -189,7 +192,7 @@ def _f1(true: Ints, predicted: Ints, labels: list[int]) -> float:
 
 
 def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, Ints]:
-    """Return the features of each page and the link to it, and its label; -1: not known."""
+    """Return the features of each page and the link to it, and its label, -1 if unknown."""
     observed = feature_sequences(corpus, model.vocabulary).observed
     pages = _places(corpus)
     first = np.isin(pages, corpus.bounds[:-1])
@@ -202,60 +205,71 @@ def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, Ints]:
 
 
 def page_weights(corpus: Corpus) -> Floats:
-    """Return what each page counts: 1 / m on one of m paths that leave the same pages."""
+    """Return the weight of each page: 1 / m for each of m paths that leave the same pages."""
     siblings = Counter(path.pages[:-1] for path in corpus.paths)
     shares = [1.0 / siblings[path.pages[:-1]] for path in corpus.paths]
     return np.repeat(shares, [len(path.pages) for path in corpus.paths])
 
 
 def _best_sequence(model: PathModel, corpus: Corpus) -> Ints:
-    """Return the labels of pages by the most probable sequence."""
+    """Return the labels of pages in the most probable sequence."""
     return model.crf.predict(feature_sequences(corpus, model.vocabulary))[_places(corpus)]
 
 
 def _marginals(model: PathModel, corpus: Corpus) -> Floats:
-    """Return Pr(label) of pages by all sequences, float64 (pages, K)."""
+    """Return Pr(label) of pages, summed over all sequences."""
     said = model.crf.marginals(feature_sequences(corpus, model.vocabulary))
     return said[_places(corpus), : len(model.states)]
 
 
 def _places(corpus: Corpus) -> Ints:
-    """Return the places of pages: every other one of each path."""
+    """Return the positions of pages in the paths."""
     spans = zip(corpus.bounds[:-1].tolist(), corpus.bounds[1:].tolist(), strict=True)
     return np.concatenate([np.arange(start, end, 2) for start, end in spans])
 
 
 PATHS = "paths"
-#: strategies that `paths` is compared with; they have a naive Bayes critic of the same labels
+#: strategies to compare with; their critic is naive Bayes trained on the same labels
 CONTENDERS = ("apprentice", "best-first", "breadth-first")
-#: models that learn from the same paths
+#: other models trained on the same paths
 RIVALS = {"Q-values": q_values, "context graphs": context_graphs}
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """What is left out, and how the rest is learned.
+    """Design of a cross-validation by site.
 
     Attributes
     ----------
-    web, labels, column, site_column : as in ``focuscrawl paths extract``
-    starts : the front doors of the sites that are learned from
-    unseen : front doors of sites that are foraged only; their goals are those on the registered
-        domain of the door
-    budget : fetches of each forage
-    stops : goals a fetch; the model forages once more with each, and stops by it
-    against : of `CONTENDERS`
-    bound : of the goals, for which an oracle forages, too; None: it does not
-    adapt : forage also by scores that adapt to the site
-    domain : forage sites left out also without the domain as a factor on the score, and with or
-        without it by which finds more when sites are left out within those learned from
-    rivals : forage sites left out by `RIVALS`, too
-    printed : forage sites left out, and tell their labels, also by what the paper has otherwise
-    bars : say goal also above a probability that the sites learned from choose
-    labels_only : tell labels, and forage nothing
-    sampling, training : of paths, and of the model
-    evidence : see `focuscrawl.paths.forager.Forager`
-    random_state : of everything random
+    web, labels, column, site_column :
+        As in ``focuscrawl paths extract``.
+    starts : tuple[str, ...]
+        Start pages of the training sites.
+    unseen : tuple[str, ...]
+        Start pages of sites that are only foraged; their goals are those on the registered domain.
+    budget : int
+        Fetches on each site.
+    stops : tuple[float, ...]
+        Expected goals per fetch; the model forages again with each as the stopping rule.
+    against : tuple[str, ...]
+        Some of `CONTENDERS`.
+    bound : float or None
+        Share of the goals that an oracle forages, too.
+    adapt : bool
+        Also forage with scores that adapt to the site.
+    domain : bool
+        Also forage without the domain as a factor on the score, and with the better of both in a
+        cross-validation over the training sites.
+    rivals : bool
+        Also forage by `RIVALS`.
+    printed : bool
+        Also forage and predict labels by the paper's equations as printed.
+    bars : bool
+        Also predict goals by a threshold on Pr(goal), chosen on the training sites.
+    labels_only : bool
+        Predict labels without foraging.
+    evidence : str
+        See `focuscrawl.paths.forager.Forager`.
     """
 
     web: str
@@ -282,14 +296,14 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Fold:
-    """All results of one goal and one site left out."""
+    """All results of one goal and one held-out site."""
 
     forages: list[Forage]
-    labels: list[dict[str, object]]  # see `studies.leave_one_site_out`
+    labels: list[dict[str, object]]  # see `score_labels`
 
 
 def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
-    """Learn `goal` from all sites but that of the front door `site`, and forage that."""
+    """Train on the paths to `goal` of all sites except `site`, and forage `site`."""
     bench = _labelled_sites(experiment, goal)
     others = tuple(start for start in experiment.starts if start != site)
     corpus = bench.corpus(others)
@@ -349,12 +363,12 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
 
 
 def _no_factor(model: PathModel) -> PathModel:
-    """Return a model to which the domain of a link is a feature, and no factor on its score."""
+    """Return a model that does not use the domain of a link as a factor on its score."""
     return replace(model, off_domain_share=1.0)
 
 
 def _factor_helps(bench: _LabelledSites, sites: tuple[str, ...]) -> bool:
-    """Tell whether the domain as a factor finds more when each of `sites` is left out in turn."""
+    """Tell whether the domain as a factor finds more goals in cross-validation over `sites`."""
     shares = np.zeros(2)
     for left in sites:
         learned = bench.corpus(tuple(site for site in sites if site != left))
@@ -368,7 +382,7 @@ def _factor_helps(bench: _LabelledSites, sites: tuple[str, ...]) -> bool:
 
 @lru_cache(1)
 def _pages_of_site(web: str) -> WebPages:
-    """Return the pages of a web; they are parsed once for all goals and sites."""
+    """Return the pages of a web; each page is parsed once for all goals and sites."""
     return WebPages(open_web(web))
 
 
@@ -378,12 +392,7 @@ def _labelled_sites(experiment: Experiment, goal: str) -> _LabelledSites:
 
 
 class _LabelledSites:
-    """The paths of each site to one goal, and what is there to find.
-
-    Attributes
-    ----------
-    table : of all pages
-    """
+    """Paths and goals of each site for one goal, with the labels of all pages in ``table``."""
 
     def __init__(self, experiment: Experiment, goal: str) -> None:
         self.experiment = experiment
@@ -411,11 +420,11 @@ class _LabelledSites:
         }
 
     def links(self, url: str) -> list[str]:
-        """Return the pages that a page links to and a crawl may fetch."""
+        """Return the pages that a page links to and that a crawl may fetch."""
         return [to for to in self._pages.links(url) if can_be_page(to)]
 
     def _model(self, starts: tuple[str, ...]) -> PathModel:
-        """Return what is learned from some sites; calibrated, if a forage is to stop."""
+        """Return the model trained on some sites, calibrated if a stopping rule needs it."""
         corpus, training = self.corpus(starts), self.experiment.training
         model = train(corpus, training)
         if self.experiment.stops:
@@ -423,12 +432,12 @@ class _LabelledSites:
         return model
 
     def corpus(self, starts: tuple[str, ...]) -> Corpus:
-        """Return what is observed along the paths of some sites."""
+        """Return the corpus of the paths of some sites."""
         paths = [path for start in starts for path in self._walks[start]]
         return read_corpus(paths, self._pages, self._reader)
 
     def target_site(self, site: str) -> TargetSite:
-        """Return what there is at a site."""
+        """Return the reachable goals and pages of a site."""
         reached = reachable(site, self.links)
         table = self.table
         if site not in self._walks:
@@ -438,7 +447,7 @@ class _LabelledSites:
 
 
 def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path) -> None:
-    """Train naive Bayes on the labelled pages of the other sites."""
+    """Train naive Bayes on the labelled pages of the other sites, and save it as a critic."""
     others = {table.sites.get(start) for start in experiment.starts if start != site}
     rows = [
         Label(url, f"/{label.strip('/')}", "train")
@@ -465,7 +474,7 @@ def _forage_by(
     printed: bool = False,
     adapt: bool = False,
 ) -> Forage:
-    """Forage by a model of paths."""
+    """Forage a site with a model of paths."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "model")
         save_model(model, folder, {})
@@ -508,9 +517,9 @@ def _forage(
         replay(crawl)
         with closing(CrawlStore.open(Path(scratch, "crawl", "crawl.db"), read_only=True)) as store:
             fetches = list(History(store).first_fetches())
-    names = {fetch.url: fetch.name for fetch in fetches}
+    names = {fetch.url: fetch.url_text for fetch in fetches}
     before = {
-        fetch.name: None if fetch.referrer is None else names.get(fetch.referrer)
+        fetch.url_text: None if fetch.referrer is None else names.get(fetch.referrer)
         for fetch in fetches
     }
     return foraged(target_site, strategy, before)

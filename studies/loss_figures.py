@@ -1,4 +1,4 @@
-"""Figures of crawls: loss and harvest, overlap, relevance, the frontier, learning curves."""
+"""Figures of crawls: loss, harvest rate, overlap, relevance, frontier and learning curves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pandas as pd
 
 from focuscrawl.lab.study_tables import chain_curves, knowledge_chains
 from focuscrawl.report import figures
-from focuscrawl.report.figures import Line, axes, evenly_spread, plain, points
+from focuscrawl.report.figures import (
+    LineStyle,
+    curve_points,
+    escape_label,
+    evenly_spaced,
+    single_plot,
+)
 from focuscrawl.report.measures import default_window
 from studies.figure_data import (
     EDGE,
@@ -36,32 +42,28 @@ if TYPE_CHECKING:
     from studies.figure_data import Data
 
 
-_POINTS = 200  # of a curve
+_POINTS = 200  # maximum number of points of a curve
 _LABELS = {
     "loss": "loss rate",
-    "harvest": "mean R of latest fetches",
-    "lost": "fetches lost, sum of 1 - R",
+    "harvest": "mean relevance R of recent fetches",
+    "lost": "lost fetches, sum of 1 - R",
 }
 
 
 def loss_table(fetches: pd.DataFrame) -> pd.DataFrame:
     """Return the loss rate after n fetches, mean over draws (methods 1; [A02] section 3.5).
 
-    Returns
-    -------
-    Rows by web, topic and strategy: ``fetches`` n, up to the shortest of the draws, at most 200
-    of them; ``loss``
+    Rows by web, topic and strategy have ``fetches`` and ``loss`` at up to 200 points, up to the
+    length of the shortest draw.
     """
     return _curves(fetches, "loss", lambda r: 1.0 - np.cumsum(r) / np.arange(1, len(r) + 1))
 
 
 def moving_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean relevance of the latest fetches, mean over draws ([F99] harvest rate).
+    """Return the moving average of relevance, mean over draws ([F99] harvest rate).
 
-    Returns
-    -------
-    Rows as in `loss_table`: ``fetches``, ``harvest`` of the window that ends there, of 100
-    fetches or a tenth of a small crawl. Before the first full window there is nothing.
+    Rows are those of `loss_table`, with ``harvest`` over a window of 100 fetches, or a tenth of a
+    small crawl, that ends at ``fetches``. Curves start at the first complete window.
     """
 
     def moving(r: np.ndarray[tuple[int], np.dtype[np.float64]]) -> pd.Series[float]:
@@ -71,15 +73,10 @@ def moving_table(fetches: pd.DataFrame) -> pd.DataFrame:
 
 
 def switch_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Return the sum of lost relevance against fetches, as [A02] figures 13b and 14 have it.
+    """Return the cumulative loss by number of fetches, as in [A02] figures 13b and 14.
 
-    Parameters
-    ----------
-    fetches : of `studies.takeover`, and of the baseline to go beside it
-
-    Returns
-    -------
-    Rows as in `loss_table`: ``fetches``, ``lost`` sum of 1 - R
+    Rows are those of `loss_table`, with ``lost``, the sum of 1 - R. `fetches` has the crawls of
+    `studies.takeover` and the baseline.
     """
     return _curves(fetches, "lost", lambda r: np.cumsum(1.0 - r))
 
@@ -93,7 +90,7 @@ def _curves(fetches: pd.DataFrame, name: str, curve: object) -> pd.DataFrame:
             for _, run in of_strategy.groupby("draw")
         ]
         shortest = min(map(len, draws))
-        shown = evenly_spread(shortest, _POINTS)
+        shown = evenly_spaced(shortest, _POINTS)
         mean = np.mean([draw[shown] for draw in draws], axis=0)
         whose = dict(zip(("web", "topic", "strategy"), key, strict=True))
         parts.append(pd.DataFrame({**whose, "fetches": shown + 1, name: mean}))
@@ -119,19 +116,14 @@ def draw_curves(table: pd.DataFrame) -> Figure:
 
 
 def of_baseline_and(results: Results, *, apprentices: Sequence[str]) -> pd.DataFrame | None:
-    """Return the fetches of the baseline, and of apprentices, as far as there are any."""
+    """Return the fetches of the baseline and of those apprentices that the results have."""
     if SOFT not in results.strategies:
         return None
     return fetches_of(results, [SOFT, *apprentices], needed=2)
 
 
 def switched_fetches(results: Results, *, name: str = "fetches") -> pd.DataFrame | None:
-    """Return the fetches of the crawls that switch, and the baseline's from the same seeds.
-
-    Parameters
-    ----------
-    name : of a table of `studies.takeover.take_over`
-    """
+    """Return the fetches of the crawls of `take_over`, and of the baseline from the same seeds."""
     switched = table_of(results, "takeover", name)
     if switched is None:
         return None
@@ -142,11 +134,11 @@ def switched_fetches(results: Results, *, name: str = "fetches") -> pd.DataFrame
     return pd.concat([baseline[baseline["draw"] == 0], switched], ignore_index=True)
 
 
-_OVERLAP_POINTS = 50  # of a curve
+_OVERLAP_POINTS = 50  # points of a curve
 
 
 def of_two(results: Results, *, apprentices: Sequence[str]) -> pd.DataFrame | None:
-    """Return the fetches of the baseline and of the first of the `apprentices` that is there."""
+    """Return the fetches of the baseline and of the first available of the `apprentices`."""
     for second in apprentices:
         found = fetches_of(results, [SOFT, second], "url")
         if found is not None:
@@ -155,12 +147,10 @@ def of_two(results: Results, *, apprentices: Sequence[str]) -> pd.DataFrame | No
 
 
 def strategies_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Count the URLs that one of two strategies fetched, or the other, or both; mean over draws.
+    """Count the URLs that one or both of two strategies fetched; mean over draws.
 
-    Returns
-    -------
-    One row a web and topic: ``first``, ``second`` strategy; ``only_first``, ``both``,
-    ``only_second``, and ``shared``: both, as a share of all
+    Rows by web and topic have the strategies ``first`` and ``second``, the numbers of URLs
+    ``only_first``, ``both`` and ``only_second``, and ``shared``, the share of common URLs.
     """
     first, second = dict.fromkeys(fetches["strategy"])
     rows = []
@@ -176,56 +166,55 @@ def strategies_table(fetches: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_strategies(table: pd.DataFrame) -> Figure:
-    """Draw `strategies_table`, one bar a topic."""
+    """Draw `strategies_table` with one bar for each topic."""
     place = np.arange(len(table))
     first, second = table["first"].iloc[0], table["second"].iloc[0]
     order = list(dict.fromkeys([*order_of(table["first"]), *order_of(table["second"])]))
     bars: dict[str, tuple[str, dict[str, Any]]] = {
-        "only_first": (f"{first} only", {**EDGE, "color": Line.of(order.index(first)).colour}),
+        "only_first": (
+            f"{first} only",
+            {**EDGE, "color": LineStyle.of(order.index(first)).colour},
+        ),
         "both": ("both", WHITE),
-        "only_second": (f"{second} only", {**EDGE, "color": Line.of(order.index(second)).colour}),
+        "only_second": (
+            f"{second} only",
+            {**EDGE, "color": LineStyle.of(order.index(second)).colour},
+        ),
     }
-    with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
+    with single_plot(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
         begin = np.zeros(len(table))
         for name, (label, look) in bars.items():
-            plot.barh(place, table[name], 0.7, begin, label=plain(label), **look)
+            plot.barh(place, table[name], 0.7, begin, label=escape_label(label), **look)
             begin += table[name].to_numpy()
         topic_axis(plot, table)
         plot.set_xlabel("URLs fetched (mean over draws)")
-        figures.legend(figure, loc="outside lower center")
+        figures.add_legend(figure, loc="outside lower center")
     return figure
 
 
 def of_draws(results: Results) -> pd.DataFrame | None:
-    """Return the fetches of the baseline, if there are several draws of the seeds."""
+    """Return the fetches of the baseline if there are several draws of the seeds."""
     found = fetches_of(results, [SOFT], "url", "host")
     return None if found is None or found["draw"].nunique() < 2 else found
 
 
 def seeds_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Return what crawls from different draws of the seeds have in common after n fetches.
+    """Return the overlap of crawls from different draws of the seeds after n fetches.
 
-    Parameters
-    ----------
-    fetches : of one strategy; with ``url`` and ``host``
-
-    Returns
-    -------
-    Rows by web and topic: ``of`` (``URLs``, ``hosts``; no hosts where all are on one),
-    ``fetches`` n, ``overlap``: those of both crawls, as a share of those of one; mean over pairs
-    of draws
+    Rows by web, topic and ``of`` (``URLs``, and ``hosts`` if several) have ``fetches`` and
+    ``overlap``, the common share of one crawl's URLs or hosts, mean over pairs of draws.
     """
     rows = []
     for (web, topic), of_topic in fetches.groupby(["web", "topic"], sort=False):
         draws = [run.sort_values("seq") for _, run in of_topic.groupby("draw")]
         hosts = of_topic["host"].nunique() > 1
         for a, b in combinations(draws, 2):
-            shown = evenly_spread(min(len(a), len(b)), _OVERLAP_POINTS)
+            shown = evenly_spaced(min(len(a), len(b)), _OVERLAP_POINTS)
             for of, column in (("URLs", "url"), ("hosts", "host"))[: 2 if hosts else 1]:
                 common = _common(a[column].tolist(), b[column].tolist(), shown + 1)
                 rows += [(web, topic, of, i / _OVERLAP_POINTS, n, share) for i, n, share in common]
     names = ["web", "topic", "of", "place", "fetches", "overlap"]
-    # pairs may differ in length: the i-th point of one goes with the i-th of the others
+    # pairs may differ in length, so the i-th points of all pairs are averaged
     table = pd.DataFrame(rows, columns=names).groupby(names[:4], sort=False).mean()
     return table.reset_index().drop(columns="place")
 
@@ -255,11 +244,9 @@ BINS = 10
 
 
 def good_bad_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Count good fetches, of relevance above 0.5, and bad ones; mean over draws.
+    """Count good fetches, with relevance above 0.5, and bad fetches; mean over draws.
 
-    Returns
-    -------
-    One row a web and topic: ``good``, ``bad``, fetches
+    Rows by web and topic have ``good`` and ``bad``.
     """
     good = (fetches["relevance"] > 0.5).rename("good")
     of_run = good.groupby([fetches[name] for name in ("web", "topic", "draw")], sort=False)
@@ -268,25 +255,22 @@ def good_bad_table(fetches: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_good_bad(table: pd.DataFrame) -> Figure:
-    """Draw `good_bad_table`, one pair of bars a topic."""
+    """Draw `good_bad_table` with a pair of bars for each topic."""
     place = np.arange(len(table))
-    with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
+    with single_plot(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
         good = table["good"]
         plot.barh(place, good, 0.7, label="good, R > 0.5", **GREY)
         plot.barh(place, table["bad"], 0.7, good, label="bad", **WHITE)
         topic_axis(plot, table)
         plot.set_xlabel("fetches of the baseline (mean over draws)")
-        figures.legend(figure, loc="outside lower center")
+        figures.add_legend(figure, loc="outside lower center")
     return figure
 
 
 def relevance_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Count fetches by relevance, all draws together.
+    """Return the distribution of relevance over the fetches of all draws.
 
-    Returns
-    -------
-    Ten rows a web, topic and strategy: ``relevance``, where the tenth of [0, 1] begins;
-    ``share`` of the fetches
+    Ten rows by web, topic and strategy have the bin's lower end (``relevance``) and ``share``.
     """
     rows = []
     for key, values in fetches.groupby(["web", "topic", "strategy"], sort=False)["relevance"]:
@@ -296,17 +280,19 @@ def relevance_table(fetches: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_relevance(table: pd.DataFrame) -> Figure:
-    """Draw `relevance_table`: a group of bars a tenth, one bar a strategy."""
+    """Draw `relevance_table` with a group of bars for each bin, one bar for each strategy."""
     order = order_of(table["strategy"])
     names = [name for name in order if (table["strategy"] == name).any()]
     width = 0.9 / BINS / len(names)
-    with panels(table, "relevance R, in tenths", "share of fetches") as (figure, plots):
+    with panels(table, "relevance R, bins of 0.1", "share of fetches") as (figure, plots):
         for plot, rows in plots:
             for name, bars in rows.groupby("strategy", sort=False, observed=True):
                 number = names.index(str(name))
                 left = bars["relevance"] + 0.05 / BINS + number * width
-                look = {**EDGE, "color": Line.of(order.index(str(name))).colour}
-                plot.bar(left, bars["share"], width, align="edge", label=plain(str(name)), **look)
+                look = {**EDGE, "color": LineStyle.of(order.index(str(name))).colour}
+                plot.bar(
+                    left, bars["share"], width, align="edge", label=escape_label(str(name)), **look
+                )
             plot.set(xlim=(0, 1), ylim=(0, 1))
         legend(figure, names)
     return figure
@@ -316,16 +302,10 @@ _BEFORE, _AFTER = "before: relevance of the source page", "after: the apprentice
 
 
 def priorities_table(counts: pd.DataFrame) -> pd.DataFrame:
-    """Return which priorities the URLs of the frontier have before and after.
+    """Return the distribution of the frontier's priorities before and after the switch.
 
-    Parameters
-    ----------
-    counts : ``priorities`` of `studies.takeover.take_over`
-
-    Returns
-    -------
-    Ten rows a web, topic and ``when``: ``score``, the middle of the tenth of [0, 1]; ``share``
-    of the URLs
+    Ten rows by web, topic and ``when`` have the middle of the bin (``score``) and ``share``, from
+    the ``priorities`` of `studies.takeover.take_over`.
     """
     long = counts.melt(["web", "topic", "score"], ["before", "after"], "when", "urls")
     total = long.groupby(["web", "topic", "when"])["urls"].transform("sum")
@@ -339,7 +319,7 @@ def priorities_table(counts: pd.DataFrame) -> pd.DataFrame:
 def draw_priorities(table: pd.DataFrame) -> Figure:
     """Draw `priorities_table`."""
     names = [_BEFORE, _AFTER]
-    x, y = "priority, in tenths", "share of the frontier"
+    x, y = "priority, bins of 0.1", "share of the frontier"
     with panels(table, x, y) as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "score", "share", by="when", order=names)
@@ -351,10 +331,10 @@ def draw_priorities(table: pd.DataFrame) -> Figure:
 
 
 def points_of(strategy: str) -> Data:
-    """Return what finds the curves of the first chain of consecutive crawls of a strategy.
+    """Return a function for the learning curves of the first chain of crawls of a strategy.
 
-    Of the first draw. Rows by web, topic and ``strategy`` (label of the crawl): ``at``, per cent
-    of the fetches, and ``share``, per cent of the relevant pages that any of the crawls found
+    Rows of the first draw by web, topic and ``strategy`` (label of the crawl) have ``at``, per
+    cent of the fetches, and ``share``, per cent of the relevant pages that any crawl found.
     """
 
     def find(results: Results) -> pd.DataFrame | None:
@@ -368,7 +348,7 @@ def points_of(strategy: str) -> Data:
         for web, topic, draw, curves in chain_curves(results, chain):
             for label in chain if draw == 0 else ():
                 if label in curves:
-                    at, share = points(curves[label])
+                    at, share = curve_points(curves[label])
                     whose = {"web": web, "topic": topic, "strategy": label}
                     parts.append(pd.DataFrame({**whose, "at": at, "share": share}))
         return pd.concat(parts, ignore_index=True) if parts else None
@@ -379,7 +359,7 @@ def points_of(strategy: str) -> Data:
 def draw_learning(table: pd.DataFrame) -> Figure:
     """Draw `points_of` a strategy."""
     chain = order_of(table["strategy"])
-    y = "% of the relevant pages found by any"
+    y = "% of the relevant pages that any crawl found"
     with panels(table, "% of the fetches", y) as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "at", "share", by="strategy", order=chain)

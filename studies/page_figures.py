@@ -1,4 +1,4 @@
-"""Figures of page studies and of authorities."""
+"""Figures of link contexts and of authorities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from focuscrawl.report import figures
-from focuscrawl.report.figures import axes
+from focuscrawl.report.figures import single_plot
 from studies.figure_data import GREY, legend, lines, panels, topic_axis
 
 if TYPE_CHECKING:
@@ -22,16 +22,10 @@ _FEATURES = ["offsets", "+ class names", "+ class prefixes", "+ co-citation"]
 
 
 def window_table(accuracy: pd.DataFrame, folds: str) -> pd.DataFrame:
-    """Return the accuracy on relevant, other and all links against d_max.
+    """Return the accuracy on relevant, other and all links by d_max.
 
-    Parameters
-    ----------
-    accuracy : of `studies.page_studies`
-    folds : ``links`` or ``pages``, see there
-
-    Returns
-    -------
-    Rows by web, topic, ``links`` (positive, negative, average) and ``d_max``: ``accuracy``
+    Rows by web, topic, ``links`` (positive, negative, average) and ``d_max`` have ``accuracy``,
+    from `studies.page_studies.accuracy_table` with `folds`.
     """
     chosen = accuracy[(accuracy["features"] == "offsets") & (accuracy["folds"] == folds)]
     return chosen.melt(["web", "topic", "d_max"], _BUCKETS, "links", "accuracy")
@@ -39,7 +33,7 @@ def window_table(accuracy: pd.DataFrame, folds: str) -> pd.DataFrame:
 
 def draw_window(table: pd.DataFrame) -> Figure:
     """Draw `window_table`."""
-    with panels(table, _WINDOW, "share told right") as (figure, plots):
+    with panels(table, _WINDOW, "share predicted correctly") as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "d_max", "accuracy", by="links", order=_BUCKETS)
         legend(figure, _BUCKETS)
@@ -47,11 +41,9 @@ def draw_window(table: pd.DataFrame) -> Figure:
 
 
 def offsets_table(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """Return the accuracy on all links of words with and without offsets against d_max.
+    """Return the accuracy on all links of words with and without offsets by d_max.
 
-    Returns
-    -------
-    Rows by web, topic, ``what`` (features, and what is in one fold) and ``d_max``: ``average``
+    Rows by web, topic, ``what`` (features, and the kind of folds) and ``d_max`` have ``average``.
     """
     chosen = accuracy[accuracy["features"].isin(["offsets", "text"])]
     seen = chosen["folds"].map({"links": "links held out", "pages": "pages held out"})
@@ -62,7 +54,7 @@ def offsets_table(accuracy: pd.DataFrame) -> pd.DataFrame:
 def draw_offsets(table: pd.DataFrame) -> Figure:
     """Draw `offsets_table`."""
     names = sorted(set(table["what"]))
-    with panels(table, _WINDOW, "share of links told right") as (figure, plots):
+    with panels(table, _WINDOW, "share of links predicted correctly") as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "d_max", "average", by="what", order=names)
         legend(figure, names, 2)
@@ -79,20 +71,14 @@ def draw_by_offset(table: pd.DataFrame, *, column: str, label: str) -> Figure:
 
 
 def tags_table(tags: pd.DataFrame) -> pd.DataFrame:
-    """Return the elements that are most frequent around links, ``a`` apart, by offset.
+    """Return the share of the most frequent elements around links, except ``a``, by offset.
 
-    Parameters
-    ----------
-    tags : of `studies.page_studies`
-
-    Returns
-    -------
-    Rows by web, topic, ``tag`` (the five most frequent over all topics) and ``offset``:
-    ``share`` of the leaves there
+    Rows by web, topic, ``tag`` (the five most frequent over all topics) and ``offset`` have
+    ``share``, from `studies.page_studies.tag_table`.
     """
     others = tags[tags["tag"] != "a"]
     most = others.groupby("tag")["share"].sum().nlargest(_TAGS).index.tolist()
-    # an offset where none of them is has none, not a hole
+    # offsets without an element have the share 0, not a missing value
     every = tags[["web", "topic", "offset"]].drop_duplicates()
     wide = others.pivot_table(index=["web", "topic", "offset"], columns="tag", values="share")
     wide = wide.reindex(columns=most).reindex(pd.MultiIndex.from_frame(every))
@@ -112,12 +98,10 @@ def draw_tags(table: pd.DataFrame) -> Figure:
 
 
 def features_table(accuracy: pd.DataFrame) -> pd.DataFrame:
-    """Return what further features add to the accuracy on all links, at d_max = 5.
+    """Return the effect of further features on the accuracy on all links, at d_max = 5.
 
-    Returns
-    -------
-    One row a web, topic and kind of ``folds``: ``offsets``, the accuracy with these alone, and
-    for ``+ class names``, ``+ class prefixes``, ``+ co-citation`` the difference they make
+    Rows by web, topic and ``folds`` have the accuracy of ``offsets`` alone, and the difference for
+    ``+ class names``, ``+ class prefixes`` and ``+ co-citation``.
     """
     chosen = accuracy[(accuracy["d_max"] == 5) & (accuracy["features"] != "text")]
     wide = chosen.pivot_table(
@@ -131,9 +115,9 @@ def features_table(accuracy: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_features(table: pd.DataFrame) -> Figure:
-    """Draw `features_table`, pages held out, one row a topic."""
+    """Draw `features_table` with pages held out, one row for each topic."""
     table = table[table["folds"] == "pages"].reset_index(drop=True)
-    with axes(7.0, 1.2 + 0.3 * len(table)) as (figure, plot):
+    with single_plot(7.0, 1.2 + 0.3 * len(table)) as (figure, plot):
         for name, marker, colour in zip(
             _FEATURES[1:], "os^", ("white", "#9a9a9a", "black"), strict=True
         ):
@@ -142,8 +126,8 @@ def draw_features(table: pd.DataFrame) -> Figure:
             )
         plot.axvline(0, color="black", lw=0.8)
         topic_axis(plot, table)
-        plot.set_xlabel("added to the share of links told right, percentage points")
-        figures.legend(figure, loc="outside lower center")
+        plot.set_xlabel("change of the share of links predicted correctly, percentage points")
+        figures.add_legend(figure, loc="outside lower center")
     return figure
 
 
@@ -151,15 +135,9 @@ _KINDS = ["pages", "hosts"]
 
 
 def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean over pairs of samples.
+    """Return the mean ``overlap`` over pairs of samples, by web, topic, ``of`` and ``top``.
 
-    Parameters
-    ----------
-    agreement : of `studies.authorities`
-
-    Returns
-    -------
-    Rows by web, topic and ``of``: ``top`` n, ``overlap``; n as far as every pair has so many
+    `agreement` is from `studies.authorities`; ``top`` ends at the shortest list of a pair.
     """
     keys = ["web", "topic", "of", "top"]
     table = agreement.groupby(keys, sort=False)["overlap"].agg(["mean", "size"]).reset_index()
@@ -182,13 +160,8 @@ def draw_agreement(table: pd.DataFrame) -> Figure:
 def distance_table(authorities: pd.DataFrame) -> pd.DataFrame:
     """Count authorities by distance.
 
-    Parameters
-    ----------
-    authorities : of `studies.page_studies`
-
-    Returns
-    -------
-    Rows by web and topic: ``distance`` in links, from 0 to the largest of all; ``pages``
+    Rows by web and topic have ``distance`` in links, from 0 to the maximum of all topics, and
+    ``pages``, from `studies.page_studies.authority_table`.
     """
     most = int(authorities["distance"].max())
     counts = authorities.groupby(["web", "topic"], sort=False)["distance"].value_counts()

@@ -1,4 +1,4 @@
-"""What surrounds a link and where it leads [A02 section 3.4]: which words, at which distance."""
+"""Words around a link as predictors of its target's relevance [A02 section 3.4], by distance."""
 
 from __future__ import annotations
 
@@ -31,21 +31,24 @@ if TYPE_CHECKING:
     from studies.topic_tasks import Task
 
 
-D_MAX = 8  # DOM offsets looked at on either side, as far as figure 6 of [A02] goes
-FETCHES = 1000  # of the crawl whose links are looked at
-MOST = 20_000  # instances
-MOST_INTO = 20  # instances with the same target: a template repeats a link on all pages of a site
-_NEAREST = 200  # words before, inside and after a link, the nearest: a leaf can be a chapter
+D_MAX = 8  # largest DOM offset on either side, as in figure 6 of [A02]
+FETCHES = 1000  # fetches of the crawl that the links come from
+MOST = 20_000  # maximum number of instances
+MOST_INTO = 20  # per target, since a template repeats a link on all pages of a site
+_NEAREST = 200  # words before, inside and after a link; a leaf can be as long as a chapter
 
 
 class Tokens(NamedTuple):
-    """Words around links, link after link.
+    """Words around links, concatenated.
 
     Attributes
     ----------
-    words : uint64 (nnz,), their hashes
-    offsets : int64 (nnz,), DOM offset d of each
-    indptr : int64 (n + 1,), those of link i are at ``indptr[i]:indptr[i + 1]``
+    words : NDArray[np.uint64]
+        Hashes of the words.
+    offsets : NDArray[np.int64]
+        DOM offset d of each word.
+    indptr : NDArray[np.int64] of shape (n + 1,)
+        Link i has the words ``indptr[i]:indptr[i + 1]``.
     """
 
     words: NDArray[np.uint64]
@@ -55,16 +58,21 @@ class Tokens(NamedTuple):
 
 @dataclass(frozen=True)
 class Instances:
-    """A sample of the links (u,v) of a best-first crawl with both ends fetched.
+    """A sample of n links (u,v) of a best-first crawl with both ends fetched.
 
     Attributes
     ----------
-    source, target : int64 (n,), numbers of u and v in the web
-    relevance : float64 (n,), R(v)
-    left, right : int64 (n,), first and last DOM leaf of the link on u
-    tokens : words around each link
-    cocited : int64 (k, 3): instance, DOM offset, and 1 (high) or 0 (low) for R(w) > 1/2, for each
-        other link (u,w) within `D_MAX` leaves whose w was fetched before v [A02 section 3.8]
+    source, target : NDArray[np.int64] of shape (n,)
+        Pages u and v.
+    relevance : NDArray[np.float64] of shape (n,)
+        Relevance R(v).
+    left, right : NDArray[np.int64] of shape (n,)
+        First and last DOM leaf of the link on u.
+    tokens : Tokens
+        Words around each link.
+    cocited : NDArray[np.int64] of shape (k, 3)
+        Instance, DOM offset, and 1 if R(w) > 1/2 else 0, for each other link (u,w) within `D_MAX`
+        leaves whose target w was fetched before v [A02 section 3.8].
     """
 
     source: Ints
@@ -80,12 +88,12 @@ class Instances:
 
     @property
     def high(self) -> Bools:
-        """Which lead to a relevant page: the upper of the two buckets [A02 section 2.3]."""
+        """Whether each link leads to a relevant page, the upper of two buckets [A02 2.3]."""
         return self.relevance > 0.5
 
 
 class _Link(NamedTuple):
-    """Columns of the links of one page whose targets were fetched."""
+    """Columns of the links of one page with fetched targets."""
 
     target: Ints
     left: Ints
@@ -100,14 +108,7 @@ def sample_instances(
     *,
     fetches: int = FETCHES,
 ) -> Instances:
-    """Crawl `whole` best-first from `seeds` and sample the links with both ends fetched.
-
-    Parameters
-    ----------
-    web : has the pages that `whole` was made of
-    topic : of the critic that `whole` was judged by
-    fetches : of the crawl
-    """
+    """Crawl `whole`, judged for `topic`, best-first, and sample links with both ends fetched."""
     relevance = whole.relevance(topic)
     fetched = best_first(whole, relevance, whole.page_indices(seeds), fetches)
     order = np.full(len(whole.urls), -1)
@@ -115,7 +116,7 @@ def sample_instances(
     first = np.unique(whole.content[fetched], return_index=True)[1]
     is_copy = np.ones(len(whole.urls), bool)
     is_copy[np.array(fetched, np.int64)[first]] = False
-    outcome = np.where(is_copy, 0.0, relevance)  # a duplicate is a fetch of no relevance
+    outcome = np.where(is_copy, 0.0, relevance)  # a duplicate is a fetch of relevance 0
 
     numbers: dict[str | None, int] = {url: i for i, url in enumerate(whole.urls)}
     pages, links = [], []
@@ -144,8 +145,10 @@ def around(
 
     Parameters
     ----------
-    words, token_leaf : (n_tokens,), the page's words, and the leaf each lies in, ascending
-    left, right : (n,), first and last leaf of each link
+    words, token_leaf : NDArray of shape (n_tokens,)
+        The page's words, and the leaf of each word in ascending order.
+    left, right : NDArray[np.int64] of shape (n,)
+        First and last leaf of each link.
     """
     near = window(
         words,
@@ -160,7 +163,7 @@ def around(
 
 
 def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
-    """Choose `MOST` links evenly, a page's in document order, `MOST_INTO` a target at most."""
+    """Sample `MOST` links uniformly, at most `MOST_INTO` per target, in document order."""
     target = np.concatenate([np.zeros(0, np.int64), *(each.target for each in links)])
     shuffled = rng.permutation(len(target))
     by_target = shuffled[np.argsort(target[shuffled], kind="stable")]
@@ -208,7 +211,7 @@ def _gather(
 
 
 def _cocited(link: _Link, at: Ints, order: Ints, outcome: Floats) -> Ints:
-    """Return (row of `at`, offset, high) of the links near each whose targets came before."""
+    """Return (row of `at`, offset, high) of nearby links whose targets were fetched earlier."""
     after = link.left[None, :] - link.right[at][:, None]
     before = link.right[None, :] - link.left[at][:, None]
     offset = np.maximum(after, 0) + np.minimum(before, 0)
@@ -218,15 +221,15 @@ def _cocited(link: _Link, at: Ints, order: Ints, outcome: Floats) -> Ints:
     return np.stack([row, offset[row, other], high.astype(np.int64)], axis=1)
 
 
-# what is no leaf when it is empty must stay empty, and the text of these is not the page's
+# empty elements of these kinds are no leaves and must stay empty; their text is not the page's
 _PAGE = frozenset({"body", "head", "html", "noframes"})
 _AS_IT_IS = _PAGE | {"base", "link", "meta", "script", "style", "template", "title"}
 
 
 def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
-    """Return the name of the element each leaf is, or is a text of, and whether it is a text.
+    """Return the element that each leaf is or belongs to, and whether the leaf is a text.
 
-    Leaves are those of `focuscrawl.page.parse_page`, in their order [A02 section 2.2.1].
+    Leaves are those of `focuscrawl.page.parse_page`, in order [A02 section 2.2.1].
     """
     utf8 = to_utf8(body, None)[0]
     root = parse_tree(utf8)
@@ -235,7 +238,7 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
     texts = [bool(leaf.strip()) for leaf in build_outline(root).leaves]
     root = parse_tree(utf8)  # the walk may have changed the tree
     assert root is not None
-    # every text becomes its element's name: the walk then finds the names where it found leaves
+    # each text is replaced by the name of its element, so the walk returns names for leaves
     for element in root.iter():
         if element.tag not in _AS_IT_IS:
             text = element.text
@@ -250,26 +253,24 @@ def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], Bools]:
 
 
 _FOLDS = 5
-_TOP = 3  # classes of u that are named
-_LIKELY = 0.1  # if they are at least so probable
-_SETTLED = 5  # the d_max of [A02 section 3.8]
+_TOP = 3  # maximum number of classes of u used as features
+_LIKELY = 0.1  # minimum probability of these classes
+_SETTLED = 5  # d_max of [A02 section 3.8]
 
 
 def accuracy_table(instances: Instances, whole: JudgedWeb) -> pd.DataFrame:
     """Cross-validate the paper's apprentice, naive Bayes in two buckets [A02 section 2.3].
 
-    All links into a page are in the same fold: what is predicted are pages never seen.
-
     Returns
     -------
-    One row a kind of folds, of features, and d_max. ``folds``: with ``links``, links are put
-    into folds at random; with ``pages``, all links into a page are in the same fold, so that
-    what is predicted are pages never linked to in training. ``features``: ``offsets``, pairs
-    (t, d) [figure 6]; ``text``, the same words without d [figure 7]; and, at d_max = 5,
-    ``offsets`` with ``class names`` of u, with ``class prefixes`` or with ``co-citation``
-    [section 3.8]. ``positive``, ``negative``: shares of the links to relevant and to other pages
-    that are told right; ``average``: of all links. ``instances``, ``high``: how many links, and
-    to relevant pages.
+    pd.DataFrame
+        One row for each kind of folds, features, and d_max. With ``folds`` = ``links``, links are
+        assigned to folds at random; with ``pages``, all links to a page are in the same fold.
+        ``features`` are ``offsets``, pairs (t, d) [figure 6]; ``text``, words without d
+        [figure 7]; and, at d_max = 5, ``offsets`` with ``class names`` of u, ``class prefixes``
+        or ``co-citation`` [section 3.8]. ``positive``, ``negative`` and ``average`` are the shares
+        predicted correctly of links to relevant pages, to other pages, and of all links.
+        ``instances`` and ``high`` are the numbers of links, and of links to relevant pages.
     """
     rng = np.random.default_rng(0)
     return pd.concat(
@@ -294,7 +295,7 @@ def _table(instances: Instances, whole: JudgedWeb, fold: Ints) -> pd.DataFrame:
             rows.append({"features": name, "d_max": d_max, **told})
     near = np.abs(offsets) <= _SETTLED
     for name, keys, whose in _others(instances, whole):
-        apart = keys | np.uint64(1 << 63)  # from all words
+        apart = keys | np.uint64(1 << 63)  # different from all words
         both = np.concatenate([pairs[near], apart])
         feature = np.unique(both, return_inverse=True)[1]
         told = _told(feature, np.concatenate([owner[near], whose]), instances.high, fold)
@@ -303,7 +304,7 @@ def _table(instances: Instances, whole: JudgedWeb, fold: Ints) -> pd.DataFrame:
 
 
 def _others(instances: Instances, whole: JudgedWeb) -> list[tuple[str, NDArray[np.uint64], Ints]]:
-    """Return the other kinds of features: name, keys, and the instance each is of."""
+    """Return the name, keys, and owning instances of each other kind of features."""
     probabilities = whole.probabilities[instances.source]
     top = np.argsort(-probabilities, axis=1, kind="stable")[:, :_TOP]
     row, place = np.nonzero(np.take_along_axis(probabilities, top, axis=1) >= _LIKELY)
@@ -323,7 +324,7 @@ def _others(instances: Instances, whole: JudgedWeb) -> list[tuple[str, NDArray[n
 
 
 def _prefixes(classes: list[str]) -> tuple[Ints, Ints]:
-    """Give numbers to the prefixes of class names, ``/`` and the whole name among them."""
+    """Return ids of the prefixes of class names, with ``/`` and the whole name."""
     numbers: dict[str, int] = {}
     found, lengths = [], []
     for name in classes:
@@ -346,7 +347,7 @@ def _told(
     high: Bools,
     fold: Ints,
 ) -> dict[str, float]:
-    """Cross-validate naive Bayes on (feature, owner) pairs; a repeated feature counts again."""
+    """Cross-validate naive Bayes on (feature, owner) pairs; repeated pairs count again."""
     order = np.argsort(owner, kind="stable")
     indices = feature[order].astype(np.int32)
     rows = SparseRows(indices, row_pointers(np.bincount(owner, minlength=len(high))))
@@ -369,20 +370,16 @@ def _of(rows: SparseRows, chosen: Bools) -> Learned:
     return Learned(taken, np.ones(len(taken.indices)), np.zeros((len(taken), 0)))
 
 
-_SEEN = 5  # links that a word has to be near at an offset, to be counted there
-_PAGES = 200  # whose tags are looked at
+_SEEN = 5  # minimum number of links with a word at an offset
+_PAGES = 200  # pages whose tags are counted
 
 
 def gain_table(instances: Instances) -> pd.DataFrame:
-    """Return how much a word at an offset tells of the target [A02 figure 8].
+    """Return the mean information gain of words by offset [A02 figure 8].
 
-    The mutual information, in bits, of "word t is at offset d of the link" and "the target is
-    relevant", over the links. It does not depend on how far one looks (d_max).
-
-    Returns
-    -------
-    One row an offset: ``terms``, words that at least five links have there; ``gain``, the mean
-    over them; ``total``, the sum.
+    This is the mutual information, in bits, of "word t is at offset d of the link" and "the target
+    is relevant". Rows by offset have ``terms``, the number of words at five or more links, and the
+    mean (``gain``) and sum (``total``) over these words. The gain does not depend on d_max.
     """
     high = instances.high
     owner = np.repeat(np.arange(len(instances)), np.diff(instances.tokens.indptr))
@@ -412,12 +409,14 @@ def gain_table(instances: Instances) -> pd.DataFrame:
 def mutual_information(
     present: NDArray[np.integer], in_high: NDArray[np.number], n: int, n_high: int
 ) -> Floats:
-    """Return the information, in bits, that each word's presence has of the bucket.
+    """Return the mutual information, in bits, of each word's presence and the bucket.
 
     Parameters
     ----------
-    present, in_high : (k,), of the n instances those with the word, and of these the high ones
-    n, n_high : all instances, and the high ones
+    present, in_high : NDArray of shape (k,)
+        Number of instances with each word, and of those in the high bucket.
+    n, n_high : int
+        Number of all instances, and of those in the high bucket.
     """
     total = np.zeros(len(present))
     for with_word, word in ((True, present), (False, n - present)):
@@ -433,12 +432,10 @@ def mutual_information(
 
 
 def rate_table(instances: Instances) -> pd.DataFrame:
-    """Return how much of the text around links is at each offset [A02 figure 9a].
+    """Return the distribution of the text around links over offsets [A02 figure 9a].
 
-    Returns
-    -------
-    One row an offset: ``rate``, the sum of theta(t, d) over t, the share of all words within
-    `D_MAX` leaves that are at d.
+    Rows by offset have ``rate``, the sum of theta(t, d) over t: the share of all words within
+    `D_MAX` leaves at this offset.
     """
     count = np.bincount(instances.tokens.offsets + D_MAX, minlength=2 * D_MAX + 1)
     return pd.DataFrame(
@@ -447,13 +444,11 @@ def rate_table(instances: Instances) -> pd.DataFrame:
 
 
 def tag_table(web: Web, whole: JudgedWeb, instances: Instances) -> pd.DataFrame:
-    """Return which elements the leaves around links are of [A02 figure 9b].
+    """Return the elements of the leaves around links [A02 figure 9b].
 
-    Returns
-    -------
-    One row an offset and tag: ``share`` of the leaves at that offset that are of that element;
-    ``empty``: the part of it that are leaves without text, as of ``br`` and ``img``. The
-    first 200 pages are looked at.
+    Rows by offset and tag have ``share``, the element's share of the leaves at that offset, and
+    ``empty``, the part of that share without text, as of ``br`` and ``img``. Only the first 200
+    pages are counted.
     """
     counts: dict[tuple[int, str], list[int]] = {}
     at = np.arange(-D_MAX, D_MAX + 1)
@@ -491,12 +486,10 @@ _TOP_AUTHORITIES = 100
 
 
 def authority_table(whole: JudgedWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
-    """Distil a best-first crawl, and return the authorities.
+    """Distil a best-first crawl, and return up to 100 authorities, best first.
 
-    Returns
-    -------
-    One row a page, at most 100, the best first: ``url``, ``score``, ``distance``: fewest clicks
-    from a seed over the links that the crawl has found.
+    Columns are ``url``, ``score`` and ``distance``, the clicks from the nearest seed over the
+    links that the crawl has found.
     """
     relevance = whole.relevance(topic)
     start = whole.page_indices(seeds)

@@ -1,4 +1,4 @@
-"""``python -m studies paths``: learn from all sites but one, forage that one; each in turn."""
+"""The command ``python -m studies paths``: cross-validation of path models by site."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from focuscrawl.cli.common_options import write_files
 from focuscrawl.cli.paths_commands import label_options, training_options
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.processes import process_pool
 from focuscrawl.paths.forager import EVIDENCE_MODES
-from focuscrawl.report.plain_text import one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.webs import open_web
 from studies.leave_one_site_out import CONTENDERS, Experiment, leave_out
 
@@ -37,52 +37,54 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 
 @click.command()
 @click.argument("web", metavar="WEB")
-@click.option("--goal", "goals", required=True, multiple=True, help="A label; may be repeated.")
-@click.option("--starts", required=True, help="Front doors of the sites: URLs, or a file of them.")
-@click.option("--site-column", required=True, help="Of --labels, whose page it is.")
+@click.option("--goal", "goals", required=True, multiple=True, help="Goal label; may be repeated.")
+@click.option("--starts", required=True, help="Start pages of the sites: URLs, or a file of URLs.")
+@click.option("--site-column", required=True, help="Column of --labels that names a page's site.")
 @click.option(
     "--against",
     multiple=True,
     type=click.Choice([*CONTENDERS, "none"]),
-    help="A strategy to compare with; may be repeated.  [default: all]",
+    help="Strategy to compare with; may be repeated.  [default: all]",
 )
 @click.option(
     "--domain",
     is_flag=True,
-    help="Forage also without the domain as a factor, and as the training sites choose.",
+    help="Also forage without the domain as a factor, and as chosen on the training sites.",
 )
 @click.option(
     "--bound",
     type=common_options.FiniteFloat(0, 1, min_open=True),
-    help="Forage also by an oracle that knows all goals and ways, for this share of the goals.",
+    help="Also forage by an oracle that knows all goals and paths, for this share of the goals.",
 )
 @click.option(
     "--adapt",
     is_flag=True,
-    help="Forage also by scores that go by what the directories of the site brought.",
+    help="Also forage with scores that adapt to the rewards of the site's directories.",
 )
 @click.option(
-    "--rivals", is_flag=True, help="Forage by Q-values and context graphs of the same paths, too."
+    "--rivals",
+    is_flag=True,
+    help="Also forage by Q-values and context graphs trained on the same paths.",
 )
 @click.option(
     "--printed",
     is_flag=True,
-    help="Also one state a label, and rewards and scores by the paper's equations to the letter.",
+    help="Also use one state per label, and rewards and scores by the paper's equations.",
 )
 @click.option(
     "--bars",
     is_flag=True,
-    help="Say goal also above the probability that is best on the training sites.",
+    help="Also predict goals by a threshold on Pr(goal), chosen on the training sites.",
 )
-@click.option("--labels-only", is_flag=True, help="Tell labels, and forage nothing.")
-@click.option("--unseen", help="Front doors of sites that are foraged, and not learned from.")
+@click.option("--labels-only", is_flag=True, help="Predict labels without foraging.")
+@click.option("--unseen", help="Start pages of sites that are foraged but not trained on.")
 @common_options.integer_option("--budget", "Number of fetches on each site.", 500)
 @click.option(
     "--stop",
     "stops",
     multiple=True,
     type=common_options.FiniteFloat(0, min_open=True),
-    help="Forage again, and stop below so many goals a fetch; may be repeated.",
+    help="Also stop a site below this number of expected goals per fetch; may be repeated.",
 )
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE_MODES))
 @common_options.integer_option("--processes", "Number of sites at a time.", 1)
@@ -102,18 +104,19 @@ def check(
     out: Path,
     **design: Any,
 ) -> None:
-    r"""Measure on a labelled recorded web: learn from all sites but one, and forage that one.
+    r"""Cross-validate models of paths by site on a labelled recorded web.
 
-    Writes forages.csv, labels.csv and recall-GOAL.png into --out: goals found by the model of
-    paths and by other strategies at equal fetches, and how well the labels of paths are told.
-    With --stop also what it finds until it stops, for what share of all pages that can be reached
-    and of those on the site's own domain.
+    For each site the command trains on the paths of all other sites and forages the site. It
+    writes forages.csv, labels.csv and recall-GOAL.png into --out: goals found by the model of
+    paths and by other strategies at equal fetches, and the accuracy of predicted labels. With
+    --stop the tables also show the goals found until the model stops, and the share of pages
+    fetched.
 
     \b
     python -m studies paths pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --site-column site --out results/paths
     """
-    with needs("lab", "python -m studies paths"):
+    with require_extra("lab", "python -m studies paths"):
         import pandas as pd  # noqa: PLC0415
 
         from focuscrawl.report.figures import png  # noqa: PLC0415
@@ -121,9 +124,12 @@ def check(
     opened = open_web(web)
     doors = _doors(opened, starts)
     if len(doors) < 3:
-        raise UserError(f"{starts}: leaving one out takes three sites, {web} has {len(doors)}")
+        raise UserError(
+            f"{starts}: cross-validation by site needs three sites, {web} has {len(doors)}: "
+            "add start pages"
+        )
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no folder: name another with --out")
+        raise UserError(f"{out} is not a folder: give another folder with --out")
     experiment = Experiment(
         web=web,
         labels=str(labels),
@@ -153,7 +159,7 @@ def check(
 
 
 def _doors(web: Web, starts: str) -> list[str]:
-    """Return the front doors that a web has."""
+    """Return the start pages that the web contains."""
     return [url for url in web.resolve(read_seeds(starts, ())) if url is not None]
 
 
@@ -191,16 +197,16 @@ def _forage_table(forages: Sequence[Forage]) -> list[str]:
             + [f"{share:.3f}" for share in shares]
             + ["-" if (n := each.until(share)) is None else str(n) for share in _RECALLS]
         )
-    return table(rows, left={0, 1, 2})
+    return align_columns(rows, left={0, 1, 2})
 
 
 def _label_table(scores: pd.DataFrame) -> list[str]:
-    """Return the mean F1 over the sites of each goal and model."""
+    """Return the mean F1 over sites for each goal and model."""
     rows = [["goal", "labels by", "macro F1", "right", "goal F1"]]
     means = scores.groupby(["goal", "model"], sort=False)[_MEASURES].mean()
     for goal, model, *numbers in means.reset_index().itertuples(index=False):
         rows.append([one_line(goal), model, *(f"{mean:.3f}" for mean in numbers)])
-    return table(rows, left={0, 1})
+    return align_columns(rows, left={0, 1})
 
 
 def _forage_csv(forages: pd.DataFrame) -> bytes:

@@ -1,4 +1,4 @@
-"""The crawl of [A02] section 3.7: the apprentice takes over from the baseline half-way."""
+"""Crawls in which the apprentice takes over from the baseline half-way [A02 section 3.7]."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 _KEPT = ["seq", "url", "host", "relevance", "depth", "score", "outcome"]
-_BINS = 10  # of the histograms of priorities
-#: over what the baseline has brought: as many as when learning from a crawl that is over
+_BINS = 10  # bins of the histograms of priorities
+#: passes over the baseline's fetches, as many as in training on a finished crawl
 _PASSES = 5
-#: the paper's own apprentice: naive Bayes on counts of the words around each link
+#: the paper's apprentice: naive Bayes on counts of the words around each link
 OF_PAPER = {
     "learner": "nb",
     "groups": ("context", "relevance"),
@@ -45,17 +45,18 @@ OF_PAPER = {
 
 
 def take_over(task: Task) -> dict[str, pd.DataFrame]:
-    """Crawl a topic best-first for half of the budget, then as the apprentice sees fit.
+    """Crawl a topic best-first for half of the budget, then by the apprentice.
 
-    Once with our apprentice, which learns on after the switch, and once with the paper's, which
-    has learned by then.
+    One crawl uses the default apprentice, which continues training after the switch. Another crawl
+    uses the paper's apprentice, trained only at the switch.
 
     Returns
     -------
-    ``fetches``, one row a fetch; ``after_switch`` tells the halves apart. ``priorities``, one row
-    a tenth of [0, 1], named by where it begins (``score``): how many URLs of the frontier have
-    such a score ``before`` and ``after`` the switch, R(u) and the apprentice's. ``paper_fetches``
-    and ``paper_priorities``: the same with the paper's apprentice.
+    dict[str, pd.DataFrame]
+        ``fetches`` has a row for each fetch; ``after_switch`` marks the second half.
+        ``priorities`` has the histogram of the frontier's scores ``before`` (R(u)) and ``after``
+        the switch (the apprentice's), by the lower end of each bin (``score``). ``paper_fetches``
+        and ``paper_priorities`` are those of the paper's apprentice.
     """
     ours, theirs = _taken_over(task, {}), _taken_over(task, OF_PAPER, once=True)
     return ours | {f"paper_{name}": table for name, table in theirs.items()}
@@ -64,7 +65,7 @@ def take_over(task: Task) -> dict[str, pd.DataFrame]:
 def _taken_over(
     task: Task, options: Mapping[str, Any], *, once: bool = False
 ) -> dict[str, pd.DataFrame]:
-    """Crawl with an apprentice of these `options`; returns ``fetches`` and ``priorities``."""
+    """Crawl with an apprentice; return ``fetches`` and ``priorities``."""
     at = max(task.budget // 2, 1)
     web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
     strategy = TakeoverStrategy(StrategyContext(critic, 0, web), at=at, once=once, **options)
@@ -103,26 +104,29 @@ def _taken_over(
 
 
 class TakeoverStrategy(ApprenticeStrategy):
-    """Orders the frontier by R(u) while the apprentice looks on, then by what it has learned.
+    """Orders the frontier by R(u) before the switch, and by the apprentice's scores after it.
 
     Parameters
     ----------
-    at : fetches of the baseline; after them the apprentice is trained, the whole frontier is
-        scored by it, and it learns on as ever
-    once : it does not
-    options : see `ApprenticeStrategy`
+    at : int
+        Fetches before the switch. At the switch the apprentice is trained and scores the whole
+        frontier.
+    once : bool
+        Train only at the switch.
+    options : Any
+        See `ApprenticeStrategy`.
 
     Attributes
     ----------
-    before, after : float64 (n,), scores of the URLs waiting at the switch, by R(u) and by the
-        apprentice; None until then
+    before, after : NDArray[np.float64] or None
+        Scores of the queued URLs at the switch by R(u) and by the apprentice; None before.
     """
 
     def __init__(
         self, context: StrategyContext, *, at: int, once: bool = False, **options: Any
     ) -> None:
         super().__init__(context, **options)
-        self.lag = 0  # the lesson at the switch is several
+        self.lag = 0  # the training at the switch takes several passes
         self._at = at
         self._once = once
         self._seen = 0
@@ -132,12 +136,12 @@ class TakeoverStrategy(ApprenticeStrategy):
         self.after: Floats | None = None
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Count the fetches, and have the apprentice look on."""
+        """Count fetches, and record them for the apprentice."""
         self._seen += 1
         super().observe(url, relevance, duplicate_of)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score by R(u), later as the apprentice does; it takes note of the links either way."""
+        """Score by R(u) before the switch, then by the apprentice; record the links."""
         expansion = super().expand(page)
         if self.model_version:
             return expansion
@@ -147,16 +151,16 @@ class TakeoverStrategy(ApprenticeStrategy):
         return Expansion(scores, urls, best, memo=expansion.memo)
 
     def is_training_due(self) -> bool:
-        """Tell whether it is time to switch, or a batch is complete after that."""
+        """Tell whether to switch, or whether a training is due after the switch."""
         if self._once and self.before is not None:
             return False
         return self._seen >= self._at and super().is_training_due()
 
     def learn(self) -> ModelUpdate:
-        """Learn; at the switch until there is not much more to be learned."""
+        """Train; at the switch repeat until the model has nearly converged."""
         if self.before is None:
             for _ in range(_PASSES - 1):
-                # nobody is scoring meanwhile: a replay waits for lessons
+                # no links are scored meanwhile, since a replay waits for the training
                 self._apprentice.adopt(self._apprentice.learn())
             lesson = super().learn()
             self.before = np.array([self._scores.get(url, 0.0) for url in lesson.urls.tolist()])

@@ -1,4 +1,4 @@
-"""Work on every topic of a study, in processes of its own, kept from call to call."""
+"""Work on every topic of a study, in child processes, with results kept between calls."""
 
 from __future__ import annotations
 
@@ -40,16 +40,22 @@ _TERMS = "terms.json"
 
 @dataclass(frozen=True)
 class Task:
-    """One topic of one web, from the seeds of the first draw.
+    """Work on one topic of a web, with the seeds of the first draw.
 
     Attributes
     ----------
-    kind : of work; the name of its folder
-    web, recording, critic, topic, seeds : as in `focuscrawl.lab.study.Run`
-    labels : as in `focuscrawl.lab.study.StudyWeb`
-    budget : fetches at which the study compares
-    phrase : of the topic, if the study has one
-    folder : where its tables go, ``NAME.parquet``
+    kind : str
+        Kind of work, which names the folder.
+    web, recording, critic, topic, seeds :
+        As in `focuscrawl.lab.study.Run`.
+    labels : str
+        As in `focuscrawl.lab.study.StudyWeb`.
+    budget : int
+        Fetches at which the study compares.
+    phrase : str or None
+        Phrase of the topic, if the study has one.
+    folder : Path
+        Folder of the tables ``NAME.parquet``.
     """
 
     kind: str
@@ -65,28 +71,26 @@ class Task:
 
     @property
     def name(self) -> str:
-        """How the task is named in messages."""
+        """Name of the task in messages."""
         return f"{self.kind} of {self.web} {self.topic}"
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """What its tables depend on; tables under other terms are none."""
+        """Inputs that determine the tables; tables with other inputs are not reused."""
         terms = {**asdict(self), "seeds": list(self.seeds), "focuscrawl": __version__}
         del terms["folder"], terms["labels"]  # may be moved; the critic tells labels apart
         return terms
 
     @property
     def is_done(self) -> bool:
-        """True if an earlier call finished it, under the same terms."""
+        """Whether an earlier call has finished the task with the same conditions."""
         return read_run_record(Path(self.folder, _TERMS)) == self.conditions
 
 
 def crawled(task: Task, folder: Path, **plan: Any) -> pd.DataFrame:
-    """Crawl the web of a task into a folder, or go on there; return its fetches.
+    """Start or resume a crawl of a task's web in a folder; return its fetches.
 
-    Parameters
-    ----------
-    plan : of the crawl, in place of the task's topic, seeds, critic and budget
+    `plan` overrides the task's topic, seeds, critic and budget.
     """
     whole: dict[str, Any] = {
         "topic": task.topic,
@@ -101,12 +105,12 @@ def crawled(task: Task, folder: Path, **plan: Any) -> pd.DataFrame:
 
 
 def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
-    """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``.
+    """Return a task for each web and topic of `study`, with tables in ``out/kind``.
 
     Raises
     ------
     UserError
-        The study names what there is not: a strategy, an option, a web, a topic, seeds.
+        The study names an unknown strategy, option, web or topic, or a web has no seeds.
     """
     check_strategies(study)
     tasks: list[Task] = []
@@ -140,12 +144,10 @@ def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
 def do_all(
     work: Work, tasks: Sequence[Task], processes: int
 ) -> Iterator[tuple[Task, Exception | None]]:
-    """Do what is not done yet, `processes` tasks at a time; yield each as it ends.
+    """Do unfinished tasks, `processes` at a time; yield each task when it ends.
 
-    Parameters
-    ----------
-    work : gives the tables of a task by name; a function of a module, since it is called in
-        another process
+    `work` returns the tables of a task by name, and must be a module-level function, since it runs
+    in a child process.
     """
     waiting = [task for task in tasks if not task.is_done]
     with process_pool(processes) as pool:
@@ -157,16 +159,16 @@ def do_all(
                     raise error
                 yield under_way[ended], error
         finally:
-            pool.shutdown(cancel_futures=True)  # interrupted, nothing more is begun
+            pool.shutdown(cancel_futures=True)  # after an interrupt, start no more tasks
 
 
 def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
-    """Return the tables called `name` of all tasks kept in `folder`; None if there is none."""
+    """Return the tables called `name` of all tasks in `folder`; None if there are none."""
     found = sorted(folder.glob(f"*/*/{name}.parquet"))
     tables = []
     for path in found:
         if (path.parent / _TERMS).exists():
-            again = f"remove {path.parent} and give the command that made it once more"
+            again = f"remove {path.parent} and repeat the command that created it"
             with report_damage(path, again):
                 table = pd.read_parquet(path)
                 tables.append(table.astype({"web": object, "topic": object}))

@@ -1,4 +1,4 @@
-"""Write the labels of webkb as ``url,topic,split``; the pages of one university are for testing.
+"""Write the labels of webkb as ``url,topic,split``, with one university's pages as test pages.
 
 python studies/webkb_labels.py $LABELS/webkb/labels.csv > webkb.csv
 """

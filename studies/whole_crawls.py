@@ -1,4 +1,4 @@
-"""What studies share: a task's web as a whole, best-first crawls of it in memory, their links."""
+"""Best-first crawls, in memory, of a task's judged web, and the links of such crawls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Opened(NamedTuple):
-    """The web of a task, its critic, and the whole web judged by it."""
+    """The web of a task, its critic, and the judged web."""
 
     web: Web
     critic: Critic
@@ -39,22 +39,17 @@ def opened(task: Task) -> Opened:
 
 
 class Fetched(NamedTuple):
-    """A page, and the one that it was first found on; None for a seed."""
+    """A page, and the page that first linked to it; None for a seed."""
 
     page: int
     referrer: int | None
 
 
 class SoftCrawl:
-    """A best-first crawl of a whole web that can be judged anew: the maximum over paths [F99].
+    """A best-first crawl of a judged web, with the maximum relevance over paths [F99].
 
     A page whose content was fetched already is a fetch of relevance 0, and its links are not
     followed.
-
-    Parameters
-    ----------
-    whole, seeds : see `JudgedWeb`
-    relevance : R of every page
     """
 
     def __init__(self, whole: JudgedWeb, relevance: Floats, seeds: list[int]) -> None:
@@ -68,8 +63,8 @@ class SoftCrawl:
         self._heap = [(-1.0, n, page) for n, page in enumerate(seeds)]
         self._count = len(self._heap)
 
-    def go_on(self, fetches: int) -> list[Fetched]:
-        """Fetch so many pages, or what there is."""
+    def fetch(self, fetches: int) -> list[Fetched]:
+        """Fetch up to `fetches` further pages."""
         found: list[Fetched] = []
         while self._heap and len(found) < fetches:
             _, _, page = heapq.heappop(self._heap)
@@ -83,8 +78,8 @@ class SoftCrawl:
                 self._expand(page)
         return found
 
-    def again(self, relevance: Floats) -> SoftCrawl:
-        """Return the same crawl as it waits when its pages are judged otherwise."""
+    def rejudged(self, relevance: Floats) -> SoftCrawl:
+        """Return this crawl with its pages judged by another relevance."""
         other = SoftCrawl(self.whole, relevance, self._seeds)
         for page, new in self.fetched.items():
             other.fetched[page] = new
@@ -106,12 +101,12 @@ class SoftCrawl:
 def best_first(
     whole: JudgedWeb, relevance: Floats, seeds: Sequence[int], fetches: int
 ) -> list[int]:
-    """Return the pages that the baseline [A02 section 2.1] fetches of `whole`, in their order."""
-    return [page for page, _ in SoftCrawl(whole, relevance, list(seeds)).go_on(fetches)]
+    """Return the pages that the baseline [A02 section 2.1] fetches, in order."""
+    return [page for page, _ in SoftCrawl(whole, relevance, list(seeds)).fetch(fetches)]
 
 
 def hosts_of(whole: JudgedWeb) -> Ints:
-    """Return a number for the host of each page, int64 (n,)."""
+    """Return an id for the host of each page."""
     return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
 
 
@@ -123,12 +118,7 @@ def link_graph(
 ) -> LinkGraph:
     """Return the links of the pages that were fetched first of all with their content.
 
-    A copy is linked to under another URL: the first page with the content stands for all.
-
-    Parameters
-    ----------
-    relevance, hosts : of all pages, see `hosts_of`
-    fetched : pages, in their order
+    Copies count as the first fetched page with the same content. `fetched` has pages in order.
     """
     content, pages = whole.content, np.array(fetched, np.int64)
     pages = pages[np.sort(np.unique(content[pages], return_index=True)[1])]

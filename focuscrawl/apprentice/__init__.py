@@ -1,7 +1,6 @@
-"""The apprentice: which links are worth following, learned from the fetches so far (methods 4, 5).
+"""The apprentice learns from the fetches of a crawl which links to follow (methods 4, 5).
 
-A page becomes facts (`feature_extraction`), these go into a table (`link_table`) and a memory
-(`lessons`), a learner (`learners`) fits instances of them (`instances`), and its weights score all
-that waits (`scorer`, `evidence`). `apprentice` drives it; `focuscrawl.strategies` connects it to a
-crawl, which fetches, queues and stores.
+`feature_extraction` turns a page into features, which `link_table` and `online_training` store.
+`instances` builds training instances, `learners` fits a model, and `scorer` scores queued URLs.
+`focuscrawl.strategies` connects the class `apprentice.Apprentice` to a crawl.
 """

@@ -1,4 +1,4 @@
-"""The apprentice: scores URLs by what it has learned; its folder; its training in rounds."""
+"""The `Apprentice` scores URLs and is trained online; its model folder; its training in rounds."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from focuscrawl.apprentice.learners import (
     split_packs,
     unpack_options,
 )
-from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.scorer import Scorer, new_learner
-from focuscrawl.apprentice.training import (
+from focuscrawl.apprentice.online_training import (
     CrawlMemory,
     ResumePoint,
     rescore_queued,
     select_contrasting,
     validate,
 )
-from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_numbers
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.scorer import Scorer, new_learner
+from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_finite_arrays
 from focuscrawl.foundation.model_folder import ModelFormat
 
 if TYPE_CHECKING:
@@ -43,33 +43,33 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.learners import Learner
     from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
-    from focuscrawl.apprentice.training import ApprenticeUpdate, Snapshot
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate, Snapshot
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
-_MIN_JUDGED = 5  # judged URLs before the first lesson
+_MIN_JUDGED = 5  # judged URLs before the first training
 _ARRAYS = "apprentice.npz"
 FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
 
 class Apprentice:
-    """Scores of URLs, learned while crawling.
+    """A model that scores URLs and is trained while the crawl runs.
 
-    The score of v is the value to be expected of it: the chance that R(v) is high, or else that
-    it leads to what is (`TunnelRewards`). By default it is a logistic regression over one instance
-    a URL: the mean of the hashed features of all links into v and of their pages, the words of v's
-    address, and the inputs of `focuscrawl.apprentice.options.INPUTS`. The inputs have a prior
-    (`PRIOR_WEIGHTS`), which orders the frontier until there is something to learn from.
+    The score of a URL v is its expected value: the probability that v is relevant, or that v leads
+    to relevant pages (`TunnelRewards`). The default model is a logistic regression with one
+    instance a URL. An instance has the mean hashed features of all links into v and of their
+    pages, the words of v's URL, and the inputs of `focuscrawl.apprentice.options.INPUTS`. The
+    prior weights of the inputs (`PRIOR_WEIGHTS`) order the frontier until the first training.
 
-    The inputs of a judged URL are those it had when it was fetched, so that learning sees what
-    deciding will see (no rate of a directory counts the page it predicts).
+    Training uses the inputs that a URL had when the URL was fetched. So the rate of a directory
+    never includes the page that the rate predicts.
 
     Attributes
     ----------
-    memory : all that it has seen
-    scorer : what scores links now
-    version : of the model; 0 before the first lesson
-    lock : held while anything of this changes
+    memory : links, fetches and judged URLs of the crawl
+    scorer : scores URLs with the present model
+    version : version of the model; 0 before the first training
+    lock : held while the apprentice changes
     """
 
     def __init__(self, options: Options = Options()) -> None:  # noqa: B008 - it is frozen
@@ -81,19 +81,18 @@ class Apprentice:
         self._instances = InstanceCache(
             unit_length=self.scorer.learner.unit_length, max_links=options.max_links_per_url
         )
-        self._fetches_since_training = 0  # fetches since the last lesson started
-        self._snapshot: Snapshot | None = None  # for the lesson that is due or under way
+        self._fetches_since_training = 0  # since the start of the last training
+        self._snapshot: Snapshot | None = None  # for the training that is due
         self._resume_point: ResumePoint | None = None
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
-        """Return an apprentice that continues what another has learned, if that is given.
+        """Return an apprentice that starts with the model of an earlier apprentice, if given.
 
         Parameters
         ----------
-        options : the kinds of features and the learner are those of the other one, see
-            `Options.with_model_options`
-        exported : see `export`
+        options : the options of the exported model replace some of these
+            (`Options.with_model_options`)
         """
         if exported is None:
             return cls(options)
@@ -103,24 +102,24 @@ class Apprentice:
 
     @property
     def table(self) -> LinkTable:
-        """The links and URLs it knows."""
+        """The known links and URLs."""
         return self.memory.table
 
     @property
     def n_judged(self) -> int:
-        """Judged URLs that a lesson would learn from."""
+        """Number of judged URLs in the training buffer."""
         return len(self.memory.buffer)
 
     # -- fetches and pages ---------------------------------------------------------------
 
     def is_new(self, targets: Ints) -> Bools:
-        """Tell which URLs were not met before, bool (n,)."""
+        """Return which URLs no link has led to before, bool (n,)."""
         with self.lock:
             self.table.grow(int(targets.max(initial=-1)) + 1)
             return self.table.url_row.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in the outcome of a fetch, whatever it was; before `expand` of its page."""
+        """Record the outcome of a fetch, failed or not; call this before `expand` of the page."""
         with self.lock:
             self.table.grow(url + 1)
             if self._resume_point is None and self.scorer.evidence.has_links(url):
@@ -134,17 +133,18 @@ class Apprentice:
             self._continue_resume()
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Take in the outcome of a fetch of an earlier round, which was learned from there."""
+        """Record the outcome of a fetch of an earlier round; add no training instance."""
         with self.lock:
             self.memory.observe_earlier_fetch(url, relevance)
 
     def expand(self, url: int, features: PageFeatures) -> tuple[Floats, Ints, Floats]:
-        """Take in the links of a page numbered `url`.
+        """Add the links of the page with the id `url` and score their targets.
 
         Returns
         -------
-        link_scores : float64 (n,), the score of each link by itself
-        urls, scores : int64 (m,), float64 (m,): the distinct targets and their scores
+        link_scores : float64 (n_links,), score of each link from that link alone
+        urls : int64 (m,), distinct targets of the links
+        scores : float64 (m,), scores of `urls`
         """
         with self.lock:
             forget = self._resume_point is not None and self._resume_point.is_forgotten(
@@ -160,32 +160,23 @@ class Apprentice:
             return link_scores, urls, scores
 
     def expand_pages(self, pages: Sequence[tuple[int, PageFeatures]]) -> tuple[Ints, Floats]:
-        """Take in links of pages that other processes fetched; URLs are scored once, at the end.
-
-        Parameters
-        ----------
-        pages : URL and facts of each, at least one
-
-        Returns
-        -------
-        The distinct targets and their scores: int64 (m,), float64 (m,)
-        """
+        """Add links of at least one page of another process; return distinct targets, scores."""
         with self.lock:
             first = min([self.memory.add(url, features) for url, features in pages])
             urls = np.unique(np.concatenate([features.targets for _, features in pages]))
             return urls, self._add_links(first, urls)
 
     def _add_links(self, first: int, urls: Ints) -> Floats:
-        """Add the links from number `first` on, which lead to `urls`; score these."""
+        """Add the links from position `first` on, whose targets are `urls`; score `urls`."""
         self.scorer.add_new_links(first)
         scores = self.scorer.scores(urls, self.scorer.inputs(urls))
         self.memory.store_scores(urls, scores)
         return scores
 
-    # -- lessons -------------------------------------------------------------------------
+    # -- training ------------------------------------------------------------------------
 
     def is_training_due(self) -> bool:
-        """Tell whether a batch is complete; if so, the next lesson is about what is known now."""
+        """Return whether a batch is complete; if so, take the snapshot for the next training."""
         batch = max(self.options.batch, int(self.options.growth * self.memory.observed))
         if (
             self._fetches_since_training < batch
@@ -207,9 +198,10 @@ class Apprentice:
         return snapshot
 
     def learn(self) -> ApprenticeUpdate:
-        """Learn from the judged URLs; may run in another thread, once at a time.
+        """Train a new model on the judged URLs of the snapshot.
 
-        Nothing changes until `adopt`, and what is learned does not depend on what comes meanwhile.
+        This may run in a background thread, one training at a time. The apprentice does not change
+        until `adopt`. Pages that arrive during the training do not affect the new model.
         """
         snapshot = self._pop_snapshot()
         learner, judged = copy.copy(self.scorer.learner), snapshot.judged
@@ -244,9 +236,9 @@ class Apprentice:
         )
 
     def load_trained(self, version: int, packed: bytes) -> ApprenticeUpdate:
-        """Return a lesson with a learner that was trained elsewhere, packed.
+        """Return an update with a packed learner that another process trained.
 
-        May run in another thread; nothing changes until `adopt`.
+        This may run in a background thread. The apprentice does not change until `adopt`.
         """
         scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
         return rescore_queued(
@@ -254,32 +246,27 @@ class Apprentice:
         )
 
     def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
-        """Score by what was learned from now on.
-
-        Returns
-        -------
-        The URLs that got links while it was learned, and their scores: int64 (m,), float64 (m,)
-        """
+        """Replace the model; return targets of links found during the training, and scores."""
         with self.lock:
             self.scorer, self.version = update.scorer, update.version
             self.memory.store_scores(update.urls, update.scores)
-            links, left = update.snapshot.links, update.scorer.table
-            if left is not self.table:
-                links = len(left)
-                left.append_rest(self.table, update.snapshot.links, update.snapshot.pages)
-                self.memory.table = left
+            links, table = update.snapshot.links, update.scorer.table
+            if table is not self.table:
+                links = len(table)
+                table.append_rest(self.table, update.snapshot.links, update.snapshot.pages)
+                self.memory.table = table
             return self._add_deferred(links)
 
-    def _add_deferred(self, links: int) -> tuple[Ints, Floats]:
-        """Take in what came during a lesson that knew so many links."""
+    def _add_deferred(self, first: int) -> tuple[Ints, Floats]:
+        """Apply the deferred outcomes; add the links from position `first` on."""
         self.memory.apply_deferred()
-        urls = np.unique(self.table.target.data[links:])
-        return urls, self._add_links(links, urls)
+        urls = np.unique(self.table.target.data[first:])
+        return urls, self._add_links(first, urls)
 
     # -- resuming ------------------------------------------------------------------------
 
     def state(self, update: ApprenticeUpdate) -> bytes:
-        """Return what `load` needs, right after the lesson was adopted."""
+        """Return the state for `load`; call this immediately after `adopt`."""
         buffer = self.memory.buffer
         since = buffer.judged.latest(buffer.n_added - update.snapshot.judged_ever)
         return join_packs(
@@ -295,13 +282,12 @@ class Apprentice:
         )
 
     def load(self, state: bytes) -> int:
-        """Take up the model of the last lesson, before all `expand` and `observe` are repeated.
+        """Load the model of the last training of a resumed crawl.
 
-        Returns
-        -------
-        How many fetches there were when it was adopted
+        Afterwards the crawl repeats all its `observe` and `expand` calls. Return the number of
+        fetches when the model was adopted.
         """
-        learned, since = (unpack_numbers(part) for part in split_packs(state))
+        learned, since = (unpack_finite_arrays(part) for part in split_packs(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.judged_at_training = (
@@ -316,36 +302,34 @@ class Apprentice:
         return adopted[0]
 
     def rescore(self) -> tuple[Ints, Floats]:
-        """Return all URLs with links that were not fetched, and their scores as last returned.
+        """Return all unfetched URLs with links, and their last scores.
 
-        After `load` and all that was repeated: as if the crawl had not been interrupted.
+        After `load` and the repeated calls, the scores are those of an uninterrupted crawl.
         """
         with self.lock:
             y = self.table.y.data
-            nowhere = urls_without_links(self.table, self.scorer.evidence, y)
-            urls = np.concatenate([self.scorer.queued_urls(y), nowhere])
+            unlinked = urls_without_links(self.table, self.scorer.evidence, y)
+            urls = np.concatenate([self.scorer.queued_urls(y), unlinked])
             return urls, self.memory.score.data[urls].copy()
 
     def _continue_resume(self) -> None:
-        """Do what was done when the last lesson started, and when it was adopted."""
-        replay, now = self._resume_point, (self.memory.observed, self.table.links_ever)
-        if replay is None:
+        """Repeat the start and the adoption of the last training when the crawl reaches them."""
+        point, now = self._resume_point, (self.memory.observed, self.table.links_ever)
+        if point is None:
             return
-        if not self.memory.deferring and replay.is_reached(replay.update, now):
+        if not self.memory.deferring and point.is_reached(point.training, now):
             self._fetches_since_training = 0
-            self._resume_point = replay = replay._replace(links=len(self.table))
-            self.memory.store_scores(
-                *self.scorer.rebuild_evidence(replay.links, self.table.y.data)
-            )
+            self._resume_point = point = point._replace(links=len(self.table))
+            self.memory.store_scores(*self.scorer.rebuild_evidence(point.links, self.table.y.data))
             self.memory.start_deferring()
-        if self.memory.deferring and replay.is_reached(replay.adoption, now):
+        if self.memory.deferring and point.is_reached(point.adoption, now):
             self._resume_point = None
-            self._add_deferred(replay.links)
+            self._add_deferred(point.links)
 
     # -- from crawl to crawl -------------------------------------------------------------
 
     def export(self) -> bytes:
-        """Return what another crawl can start with: model, and rates of prefixes and patterns."""
+        """Return the model and the rates of URL prefixes and patterns, for a later crawl."""
         with self.lock:
             return pack(
                 self.scorer.learner,
@@ -354,8 +338,8 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Start with what an earlier crawl has learned; conversion errors if it is no `export`."""
-        arrays = unpack_numbers(exported)
+        """Start from the `export` of an earlier crawl; other bytes raise conversion errors."""
+        arrays = unpack_finite_arrays(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
         self.scorer = self._scorer_of(learner.use_as_prior())
@@ -368,41 +352,40 @@ class Apprentice:
 
 
 def save_apprentice(exported: bytes, out: Path, meta: dict[str, str | int]) -> None:
-    """Write the folder of an apprentice; it appears whole or not at all.
+    """Write the folder of an apprentice, completely or not at all.
 
     Parameters
     ----------
-    graduate : see `Apprentice.export`
-    about : for people: topic, instances, crawl
+    meta : information for people: topic, instances, crawl
     """
     FORMAT.write(out, "apprentice", {**meta}, {_ARRAYS: exported})
 
 
 def apprentice_digest(folder: Path) -> str:
-    """Return a digest of the apprentice in `folder`; raises as `read_apprentice`."""
+    """Return a digest of the apprentice in `folder`; errors are those of `read_apprentice`."""
     return hashlib.sha256(read_apprentice(folder)).hexdigest()[:16]
 
 
 def read_apprentice(folder: Path) -> bytes:
-    """Return what `save_apprentice` was given; it is plain arrays and runs nobody's code.
+    """Read the bytes that `save_apprentice` wrote, which are plain arrays without code.
 
     Raises
     ------
     UserError
-        There is none, it is damaged, or of another format.
+        The folder does not exist, is damaged or has another format.
     """
     exported, _ = FORMAT.read(folder, lambda _, files: validate_export(files[_ARRAYS]))
     return exported
 
 
 def validate_export(exported: bytes) -> bytes:
-    """Return what `Apprentice.export` has returned; errors of conversions if it is not that."""
+    """Return `exported` if `Apprentice.export` wrote it; other bytes raise conversion errors."""
     Apprentice.warm_started(Options(), exported)
     return exported
 
 
 def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
-    """Pack the judged URLs of an apprentice for a `TrainingPool`; return None without any."""
+    """Pack the judged URLs of an apprentice for a `TrainingPool`; None without judged URLs."""
     memory = apprentice.memory
     with apprentice.lock:
         n_links, judged = len(memory.table), memory.buffer.judged
@@ -424,7 +407,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
         "lengths": instances.rows.lengths.astype(np.int32),
         "values": instances.values.astype(np.float32),
         "dense": instances.dense,
-        "label": value[owner],  # one an instance, the following one a URL
+        "label": value[owner],  # one an instance; the arrays below have one row a URL
         "y": own,
         "predicted": judged.predicted,
     }
@@ -432,12 +415,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """The latest judged URLs of all buckets, in the order added.
-
-    Parameters
-    ----------
-    options : of the apprentice; `memory` bounds what is kept
-    """
+    """The latest judged URLs of all buckets, at most about ``options.memory``."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -447,18 +425,13 @@ class TrainingPool:
         return sum(len(batch["y"]) for batch in self._batches)
 
     def add(self, data: bytes) -> None:
-        """Take in what `pack_judged_batch` has returned."""
+        """Add a batch that `pack_judged_batch` packed."""
         self._batches.append(unpack_arrays(data))
         while len(self) - len(self._batches[0]["y"]) >= self.options.memory:
             self._batches.pop(0)
 
     def fit(self, learner: Learner) -> tuple[Learner, int, dict[str, float]]:
-        """Learn from the pool; the learner given stays as it is.
-
-        Returns
-        -------
-        A learner, the number of instances, and how well they had been predicted
-        """
+        """Return a trained copy of `learner`, the number of instances, and `validate` metrics."""
         names = self._batches[0]
         pooled = {name: np.concatenate([each[name] for each in self._batches]) for name in names}
         rows = SparseRows(pooled["indices"], row_pointers(pooled["lengths"]))

@@ -1,4 +1,4 @@
-"""Evidence for each URL: sums over the links into it, rates of its directory and pattern."""
+"""Evidence for each URL: sums over the links into the URL, rates of its directory and pattern."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.link_table import LinkTable
 
 
-_BITS = 19  # of the tables; a clash of two keys blurs both, no more
+_BITS = 19  # size of the tables; two keys that collide share one rate
 _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
-_NO_SLOT = np.uint32(1 << _BITS)  # nothing is ever added up there
+_NO_SLOT = np.uint32(1 << _BITS)  # its sums stay 0
 PRIOR = 0.05  # mean relevance expected before the first fetch (methods 5: p0)
 _PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods 5)
 _SUMS = ("weight", "relevance", "reading", "margin", "around")
-_KEPT_SHARE = 0.75  # of the links allowed are kept, so that pages are seldom forgotten
+_KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom forgotten
 
 
 class RelevanceRates:
-    """Mean relevance along chains of ever smaller sets, each shrunk to the one before.
+    """Mean relevance along chains of nested sets, each shrunk to the mean of the larger set.
 
-    A URL lies on its host, in a directory, in a directory of that; the rate of each is that of
-    the larger one, corrected by what was fetched there: m' = (sum R + w m) / (n + w).
+    A chain is, for example, a host, its directory and a subdirectory. With n fetches in a set and
+    the rate m of the larger set, the rate of the set is m' = (sum R + w m) / (n + w).
 
     Parameters
     ----------
-    weight : w, how many fetches the larger set's rate counts for
+    weight : w, the number of fetches that the rate of the larger set counts for
     """
 
     def __init__(self, weight: float = 2.0) -> None:
         self.weight = weight
-        # total and count side by side: nearly every look at them is a cache miss
+        # total and count are adjacent, since nearly every access is a cache miss
         self._sums = np.zeros(((1 << _BITS) + 1, 2), np.float32)
         self._all = PRIOR * 0.1
         self._n = 0.1
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that was observed."""
+        """Return the sums of all observed fetches."""
         used = np.flatnonzero(self._sums[:, 1])
         return {
             "used": used,
@@ -58,7 +58,7 @@ class RelevanceRates:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Take up what `get_state` returned, in place of all that was observed."""
+        """Replace the sums by the result of `get_state`."""
         self._sums[:] = 0.0
         self._sums[state["used"], 0] = state["total"]
         self._sums[state["used"], 1] = state["count"]
@@ -66,7 +66,7 @@ class RelevanceRates:
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Take in one fetch; `keys` of its chain, 0 for none."""
+        """Record one fetch; `keys` are those of the chain, 0 for no set."""
         for slot in {key & _SLOTS for key in keys.tolist() if key}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0
@@ -78,12 +78,12 @@ class RelevanceRates:
 
         Parameters
         ----------
-        keys : uint32 (n, length), from large to small, 0 for none
+        keys : uint32 (n, length), sets of each chain from large to small, 0 for no set
         """
         inside = keys > 0
         length = np.add.reduce(inside, axis=1)
         deepest = int(length.max(initial=0))
-        # where a chain has ended, no fetches in no set leave the rate as it is
+        # after the end of a chain, the empty slot leaves the rate unchanged
         slots = np.where(inside, keys & _MASK, _NO_SLOT).T[:deepest]
         sums = self._sums.take(slots, axis=0)
         rate = np.full(len(keys), self._all / self._n)
@@ -96,7 +96,7 @@ class RelevanceRates:
 
 
 class FetchOutcomes:
-    """Outcomes of fetches by path prefix and URL pattern, and the pages seen under any URL."""
+    """Outcomes of fetches by path prefix and URL pattern, and the aliases of fetched URLs."""
 
     def __init__(self) -> None:
         self.prefixes = RelevanceRates()
@@ -104,32 +104,32 @@ class FetchOutcomes:
         self._aliases = np.zeros((2, 1 << 19), bool)
 
     def get_rates(self) -> dict[str, NDArray[Any]]:
-        """Return the outcomes by prefix and pattern."""
+        """Return the rates by prefix and pattern."""
         rates = {"p": self.prefixes.get_state(), "s": self.patterns.get_state()}
         return {f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()}
 
     def set_rates(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `get_rates` returned, in place of all that was observed."""
+        """Replace the rates by the result of `get_rates`."""
         for key, rates in (("p_", self.prefixes), ("s_", self.patterns)):
             rates.set_state(select_prefix(state, key))
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return all that was observed."""
+        """Return the rates and the aliases."""
         return {"aliases": np.packbits(self._aliases), **self.get_rates()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take up what `get_state` returned, in place of all that was observed."""
+        """Replace rates and aliases by the result of `get_state`."""
         self.set_rates(state)
         self._aliases[:] = np.unpackbits(state["aliases"]).reshape(self._aliases.shape)
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Take in a fetch of the URL with these `keys`."""
+        """Record a fetch of the URL with these `keys` (`link_features.url_set_keys`)."""
         self.prefixes.observe(keys[:PREFIXES], relevance)
         self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Tell of which URLs an alias was fetched, and of which only with another query."""
+        """Return two masks (n,): URLs with a fetched alias; URLs with one except for the query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
@@ -140,8 +140,8 @@ class UrlEvidence:
 
     Parameters
     ----------
-    width : columns of counts that links may bring besides, see `add`
-    only_first : only the first link to each URL counts
+    width : number of further inputs of each link, see `add`
+    only_first : whether only the first link into a URL counts
     """
 
     def __init__(self, width: int, *, only_first: bool) -> None:
@@ -164,9 +164,11 @@ class UrlEvidence:
 
         Parameters
         ----------
-        n_urls : all targets are below
-        margin : (n,), what the hashed features of each link and its page say
-        counts : (n, width), further inputs of each link
+        n_urls : all targets are below this id
+        links : positions of the links in `table`
+        margin : float64 (n,), sum of the weights of the hashed features of each link and of its
+            page
+        counts : float64 (n, width), optional, further inputs of each link
         """
         kept = table.first.data[links] if self._only_first else slice(None)
         targets, weight = table.target.data[links][kept], table.weight.data[links][kept]
@@ -179,9 +181,9 @@ class UrlEvidence:
             margin[kept],
             np.minimum(np.maximum(around, -10.0), 10.0),
         )
-        fresh = not len(self._sums)
+        is_empty = not len(self._sums)
         self._sums.grow(n_urls * len(_SUMS))
-        if fresh:  # many links: a histogram adds them up in the same order, and much faster
+        if is_empty:  # for many links, bincount adds in the same order and much faster
             added = self._table()
             for i, column in enumerate(columns):
                 added[:, i] = np.bincount(targets, weight * column, n_urls)
@@ -197,12 +199,12 @@ class UrlEvidence:
         np.maximum.at(self._best.data, targets, relevance)
 
     def has_links(self, url: int) -> bool:
-        """Tell whether links into a URL were added."""
+        """Return whether links into a URL were added."""
         at = url * len(_SUMS) + _SUMS.index("weight")
         return at < len(self._sums) and bool(self._sums.data[at] > 0.0)
 
     def urls(self) -> Ints:
-        """Return the numbers of all URLs with links."""
+        """Return the ids of all URLs with links."""
         return np.flatnonzero(self._table()[:, _SUMS.index("weight")])
 
     def margins(self, urls: Ints) -> Floats:
@@ -251,45 +253,42 @@ class UrlEvidence:
 
 
 def _log_odds(probability: Floats) -> Floats:
-    """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
+    """Return the log-odds of probabilities clipped to [0.01, 0.99], scaled to [-1, 1]."""
     p = np.minimum(np.maximum(probability, 0.01), 0.99)
     odds: Floats = np.log(p / (1.0 - p)) / np.log(99.0)
     return odds
 
 
 def select_pages_to_forget(
-    table: LinkTable, n_links: int, n_pages: int, promise: Floats, most: int
+    table: LinkTable, n_links: int, n_pages: int, queued_score: Floats, max_links: int
 ) -> Bools:
-    """Choose the pages to forget, so that well below `most` links are left.
+    """Return a mask of pages to forget, so that clearly fewer than `max_links` links remain.
 
-    A page is worth the best URL that it links to. First to go are pages whose targets have all
-    been fetched, the oldest first.
+    The value of a page is the best score among the queued targets of its links. Pages without
+    queued targets are forgotten first, the oldest of them first.
 
     Parameters
     ----------
-    n_links, n_pages : only the first so many are looked at
-    promise : float64 by URL, its score, -1 where it does not wait
-
-    Returns
-    -------
-    bool (n_pages,), True to forget
+    n_links, n_pages : only the first `n_links` links and `n_pages` pages are considered
+    queued_score : float64 (n_urls,), score of each queued URL; -1 for other URLs
+    max_links : largest allowed number of links
     """
     page, target = table.page.data[:n_links], table.target.data[:n_links]
     best = np.full(n_pages, -1.0)
-    np.maximum.at(best, page, promise[target])
+    np.maximum.at(best, page, queued_score[target])
     order = np.lexsort((-np.arange(n_pages), -best))
     links = np.bincount(page, minlength=n_pages)[order]
     forgotten = np.ones(n_pages, bool)
-    forgotten[order[np.cumsum(links) <= _KEPT_SHARE * most]] = False
+    forgotten[order[np.cumsum(links) <= _KEPT_SHARE * max_links]] = False
     return forgotten
 
 
 def urls_without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
-    """Return the URLs that were not fetched and have links on forgotten pages only.
+    """Return the unfetched URLs that only forgotten pages link to.
 
     Parameters
     ----------
-    y : float64 by URL, NaN where it was not fetched
+    y : float64 (n_urls,), relevance by URL id; NaN for unfetched URLs
     """
     if table.links_ever == len(table):
         return np.zeros(0, np.int64)

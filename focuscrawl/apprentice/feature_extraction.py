@@ -1,4 +1,4 @@
-"""From a parsed page to the features of its links, and from hashed features to their names."""
+"""Extract the features of a page and its links; find the names of hashed features."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, hstack
-from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
-    BITS,
+    HASH_BITS,
+    HASH_SIZE,
     OFFSET_SALT,
     PREFIX,
     PREFIXES,
@@ -42,12 +42,12 @@ if TYPE_CHECKING:
 
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION, PROBABILITY = 3, 4, 5, 6, 7, 9  # salts
-_LINK, _URL, _PAGE = 0, SPACE, 2 * SPACE  # where the features of each begin
-_TOP = 3  # classes of u that are named
-_AROUND = 10  # words on either side of a link that the critic reads
-_LIKELY = 0.1  # posterior of a class that is named
-_POSSIBLE = 0.001  # of one that has a value
-_SURE = 1e-9  # no posterior is taken for smaller
+_LINK, _URL, _PAGE = 0, HASH_SIZE, 2 * HASH_SIZE  # first feature of links, URLs and pages
+_TOP = 3  # classes of a page in the group "classes"
+_AROUND = 10  # words on either side of a link that the critic judges
+_MIN_NAMED_PROBABILITY = 0.1  # of a class in the group "classes"
+_MIN_STORED_PROBABILITY = 0.001  # of a class in the group "probabilities"
+_MIN_PROBABILITY = 1e-9  # smaller posteriors are raised to this
 _CACHE_SIZE = 200_000  # texts, about 50 MB
 _WORD_CACHE_SIZE = 500_000  # about 100 MB
 _START = np.zeros(1, np.int64)
@@ -56,7 +56,7 @@ _NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
 
 
 class FeatureExtractor:
-    """Extracts the facts of pages that a critic judges, as the options of an apprentice say."""
+    """Extracts the features that the options of an apprentice select from judged pages."""
 
     def __init__(self, critic: Critic, options: Options) -> None:
         self._options = options
@@ -66,10 +66,12 @@ class FeatureExtractor:
         self._paths = TextEvidence(self._words, url_words)
         self._hashes = WordHashes()
         self._class_features = [
-            hash_features(self._hashes(class_prefixes(name)), CLASS, BITS)
+            hash_features(self._hashes(class_prefixes(name)), CLASS, HASH_BITS)
             for name in critic.classes
         ]
-        self._of_classes = hash_features(self._hashes(critic.classes), PROBABILITY, BITS)
+        self._probability_features = hash_features(
+            self._hashes(critic.classes), PROBABILITY, HASH_BITS
+        )
 
     def extract(
         self,
@@ -81,23 +83,21 @@ class FeatureExtractor:
         relevance: float,
         probabilities: Floats | None = None,
     ) -> PageFeatures:
-        """Extract the facts of a page.
+        """Extract the features of a page.
 
         Parameters
         ----------
-        view : the page
-        links : int64 (n,), which of its links lead to URLs that can be followed
-        targets : int64 (n,), the numbers of those URLs
-        new : bool (n,), the target was not known before; may repeat
-        relevance : R(u)
-        probabilities : float64 (n_classes,), posteriors of u, for the groups ``classes`` and
-            ``probabilities``
+        links : int64 (n_links,), positions of the followable links in ``view.links``
+        targets : int64 (n_links,), URL ids that these links lead to
+        new : bool (n_links,), whether no earlier page links to the target
+        probabilities : float64 (n_classes,), optional, posteriors of the page, for the groups
+            ``classes`` and ``probabilities``
         """
         numbers = links.tolist()
         anchors = [view.links.anchors[i] for i in numbers]
         urls = [view.links.urls[i] for i in numbers]
         page_indices, page_values = self._page(view, probabilities)
-        # words of anchors that stand in for an image are not on the page
+        # the alternative text of an image in an anchor is not among the words of the page
         unseen = tokenize(anchors)[0] if "anchor" in self._groups else []
         return PageFeatures(
             relevance=np.array([relevance]),
@@ -114,16 +114,11 @@ class FeatureExtractor:
         )
 
     def with_all_urls_new(self, features: PageFeatures, urls: Sequence[str]) -> PageFeatures:
-        """Return the facts of a page that no URL it links to was known before.
-
-        Parameters
-        ----------
-        urls : where each of the links leads, (n,)
-        """
+        """Return the features as if no earlier page linked to any of the target `urls` (n,)."""
         return replace(features, **self._new_urls(features.targets, urls))
 
     def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
-        """Return the facts of the distinct URLs among `targets` (n,), whose URLs are `urls`."""
+        """Return the URL features of the distinct `targets` (n,) with the addresses `urls`."""
         new, first = np.unique(targets, return_index=True)
         addresses = [urls[i] for i in first.tolist()]
         keys = url_key_table(addresses)
@@ -163,10 +158,10 @@ class FeatureExtractor:
             )
             parts = [offset_features(near)]
         if "anchor" in on:
-            parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
+            parts.append(self._hashes.rows(anchors, ANCHOR, HASH_BITS))
         if "section" in on:
             above = view.heading_leaf.searchsorted(left, side="right")
-            headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
+            headings = self._hashes.rows(["", *view.headings], SECTION, HASH_BITS)
             parts.append(headings.take(above))
         if "site" in on:
             parts.append(site_features(view.url, urls))
@@ -175,44 +170,48 @@ class FeatureExtractor:
     def _page(
         self, view: PageView, probabilities: Floats | None
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return the features of a page, and their values; (0,) if all are 1."""
+        """Return the features of a page and their values; no values if all are 1."""
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
-            found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
+            found.append(self._hashes.rows([view.title], TITLE, HASH_BITS).indices)
         if "headings" in self._groups:
             words = dict.fromkeys(tokenize(view.headings)[0])
-            found.append(hash_features(self._hashes([*words]), HEADING, BITS))
+            found.append(hash_features(self._hashes([*words]), HEADING, HASH_BITS))
         if "classes" in self._groups and probabilities is not None:
             top = np.argsort(-probabilities, kind="stable")[:_TOP]
-            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
-        there = np.unique(np.concatenate(found))
+            found += [
+                self._class_features[i]
+                for i in top.tolist()
+                if probabilities[i] > _MIN_NAMED_PROBABILITY
+            ]
+        features = np.unique(np.concatenate(found))
         if "probabilities" not in self._groups or probabilities is None:
-            return there, np.zeros(0, np.float32)
-        possible = np.flatnonzero(probabilities > _POSSIBLE)
-        values = np.concatenate([np.ones(len(there)), probabilities[possible]])
-        return np.append(there, self._of_classes[possible]), values.astype(np.float32)
+            return features, np.zeros(0, np.float32)
+        possible = np.flatnonzero(probabilities > _MIN_STORED_PROBABILITY)
+        values = np.concatenate([np.ones(len(features)), probabilities[possible]])
+        features = np.append(features, self._probability_features[possible])
+        return features, values.astype(np.float32)
 
 
 class WordEvidence:
-    """Evidence of words for each class: log Pr(c|word) - log Pr(c), asked of the critic once.
+    """The evidence of words for each class: log Pr(c|word) - log Pr(c), cached.
 
-    There is no time to have each link judged, but words come again and again: the critic judges
-    each once, as a page of that word, and their evidence is added up. For naive Bayes that is what
-    it would say of a page of these words, as its log-posteriors add up (methods 2); for any other
-    critic it is a first guess.
+    Judging the text of every link takes too long, so the critic judges each word once, as a page
+    of that word. The evidence of a text is the sum over its words. For naive Bayes, the sum equals
+    the judgement of the text (methods 2). For other critics, the sum is an approximation.
 
     Parameters
     ----------
-    critic : a black box; asked with pages of no word and of one word
-    ask : False for a critic that is slow, or that single words mean nothing to: it is not asked,
-        and no word speaks for or against anything
+    critic : judges pages of no word and of one word
+    use_critic : False for a critic that is slow or cannot judge single words: all evidence is then
+        0
     """
 
     def __init__(self, critic: Critic, *, use_critic: bool = True) -> None:
         self._critic = critic
         self._use_critic = use_critic
         self._prior = self._log_probabilities([""])[0]
-        self._of = _RowCache(
+        self._evidence_of = _RowCache(
             lambda words: (self._log_probabilities(words) - self._prior).astype(np.float32),
             self.columns,
             _WORD_CACHE_SIZE,
@@ -222,53 +221,51 @@ class WordEvidence:
 
     @property
     def columns(self) -> int:
-        """Number of classes: those of the critic, or 2, off and on topic, if it has none."""
+        """Number of classes of the critic; 2 (off topic, relevant) if the critic has none."""
         return len(self._prior)
 
     def evidence(
         self, words: Sequence[str], owner: NDArray[np.integer], n: int
     ) -> NDArray[np.float32]:
-        """Add up the evidence of the words of n owners.
+        """Add up the evidence of the words of n texts.
 
         Parameters
         ----------
-        words : may repeat
-        owner : (n_words,), whose each word is, ascending
+        words : length n_words, words of all texts
+        owner : (n_words,), position of the text of each word, ascending
 
         Returns
         -------
-        float32 (n, columns)
+        NDArray[np.float32] of shape (n, columns)
         """
-        each = self._of(words)
+        each = self._evidence_of(words)
         total = np.zeros((n, self.columns), np.float32)
         if len(each):
             starts = np.concatenate([_START, (owner[1:] != owner[:-1]).nonzero()[0] + 1])
             total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
 
-    def evidence_around(self, view: PageView, links: Ints, most: int) -> NDArray[np.float32]:
-        """Add up the evidence of the words in and around each of n links of a page.
+    def evidence_around(self, view: PageView, links: Ints, n_words: int) -> NDArray[np.float32]:
+        """Add up the evidence of the words in and around links.
 
         Parameters
         ----------
-        links : int64 (n,), places among ``view.links``
-        most : words on either side
+        links : int64 (n_links,), positions in ``view.links``
+        n_words : words on either side of a link
 
         Returns
         -------
-        float32 (n, columns)
+        NDArray[np.float32] of shape (n_links, columns)
         """
-        n = len(view.tokens)
-        until = np.zeros((n + 1, self.columns))
-        self._of(view.words.distinct).take(view.words.indices, axis=0).cumsum(
-            axis=0, out=until[1:]
-        )
-        begin, end = view.words_around(links, most)
-        around: NDArray[np.float32] = (until[end] - until[begin]).astype(np.float32)
+        sums = np.zeros((len(view.tokens) + 1, self.columns))
+        evidence = self._evidence_of(view.words.distinct)
+        evidence.take(view.words.indices, axis=0).cumsum(axis=0, out=sums[1:])
+        start, end = view.words_around(links, n_words)
+        around: NDArray[np.float32] = (sums[end] - sums[start]).astype(np.float32)
         return around
 
     def log_odds(self, evidence: NDArray[np.float32]) -> Floats:
-        """Return log Pr(c*)/(1 - Pr(c*)) of owners with this `evidence` (n, columns)."""
+        """Return the log-odds of relevance of texts with this `evidence` (n, columns)."""
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
 
@@ -276,21 +273,21 @@ class WordEvidence:
         if not self._use_critic:
             classes = max(2, len(self._critic.classes))
             return np.full((len(words), classes), -np.log(classes))
-        read = getattr(self._critic, "judge_words", None)
-        if read is None:
+        judge_words = getattr(self._critic, "judge_words", None)
+        if judge_words is None:
             judgement = self._critic.judge([_page_of(word) for word in words])
         else:
-            judgement = read(words)
-        return np.log(np.maximum(_distribution(judgement), _SURE))
+            judgement = judge_words(words)
+        return np.log(np.maximum(_distribution(judgement), _MIN_PROBABILITY))
 
 
 class TextEvidence:
-    """Evidence of short texts, remembered: anchors and addresses come again on every page.
+    """The cached evidence of short texts, since pages repeat anchors and URLs.
 
     Parameters
     ----------
-    words : evidence of their words
-    split : from n texts to their words and the number of each word's text
+    words : evidence of single words
+    split : splits texts into words; returns the words and the position of the text of each word
     """
 
     def __init__(
@@ -308,33 +305,33 @@ class TextEvidence:
 
 
 class _RowCache:
-    """A row of numbers for each text, computed once, until there are more than `most` texts."""
+    """A cache of one row of numbers a text; it is cleared beyond `max_texts` texts."""
 
     def __init__(
-        self, compute: Callable[[list[str]], NDArray[np.float32]], columns: int, most: int
+        self, compute: Callable[[list[str]], NDArray[np.float32]], columns: int, max_texts: int
     ) -> None:
-        self._compute, self._columns, self._most = compute, columns, most
-        self._number: dict[str, int] = {}
+        self._compute, self._columns, self._max_texts = compute, columns, max_texts
+        self._row_of: dict[str, int] = {}
         self._rows = GrowingArray(np.float32)  # (n_texts, columns), row after row
 
     def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        number = self._number
-        if len(number) > self._most:
-            number.clear()
+        row_of = self._row_of
+        if len(row_of) > self._max_texts:
+            row_of.clear()
             self._rows = GrowingArray(np.float32)
-        at = np.fromiter(map(number.get, texts, repeat(-1)), np.int64, len(texts))
+        at = np.fromiter(map(row_of.get, texts, repeat(-1)), np.int64, len(texts))
         unknown = (at < 0).nonzero()[0]
         if len(unknown):
             new = [texts[i] for i in unknown.tolist()]
             distinct = sorted(set(new))
             self._rows.extend(self._compute(distinct).ravel())
-            number.update(zip(distinct, count(len(number)), strict=False))
-            at[unknown] = [number[text] for text in new]
+            row_of.update(zip(distinct, count(len(row_of)), strict=False))
+            at[unknown] = [row_of[text] for text in new]
         return self._rows.data.reshape(-1, self._columns).take(at, axis=0)
 
 
 def class_prefixes(name: str) -> list[str]:
-    """Return a class's path and all prefixes of it [A02 section 3.8]."""
+    """Return the path of a class and all its prefixes [A02 section 3.8]."""
     parts = name.split("/")
     return ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
 
@@ -347,19 +344,19 @@ def name_features(
     classes: Sequence[str],
     options: Options,
 ) -> dict[int, str]:
-    """Name hashed features, by hashing again all that they may stand for.
+    """Find the names of hashed features by hashing all candidate names.
 
     Parameters
     ----------
-    features : numbers in the space of `focuscrawl.apprentice.instances.make_instances`
-    url : the URL they are features of
-    words : of the pages that link to it
-    classes : of the critic
-    options : of the apprentice
+    features : (n,), features of `focuscrawl.apprentice.instances.make_instances`
+    url : the URL that has these features
+    words : words of the pages that link to `url`
+    classes : classes of the critic
 
     Returns
     -------
-    Names by feature; what was seen under another vocabulary has none
+    dict[int, str]
+        Name of each feature; features of words outside `words` are left out.
     """
     wanted = np.unique(features)
     names: dict[int, str] = {}
@@ -367,7 +364,7 @@ def name_features(
     def name(space: int, salt: int, texts: Sequence[str], form: str) -> None:
         if not len(texts):
             return
-        numbers = hash_features(WordHashes()(texts), salt, BITS) + space
+        numbers = hash_features(WordHashes()(texts), salt, HASH_BITS) + space
         for at in np.flatnonzero(np.isin(numbers, wanted)).tolist():
             names.setdefault(int(numbers[at]), form.format(texts[at]))
 
@@ -375,11 +372,11 @@ def name_features(
         name(space, salt, words, form)
     prefixes = [prefix for each in classes for prefix in class_prefixes(each)]
     name(_PAGE, CLASS, [*dict.fromkeys(prefixes)], "on a page of {}")
-    name(_PAGE, PROBABILITY, classes, "on a page that may be of {}")
+    name(_PAGE, PROBABILITY, classes, "probability of {} of a linking page")
     name(_URL, WORD, url_words([url])[0], "'{}' in the URL")
     parts = url.partition("//")[2].partition("?")[0].split("/")
     keys = np.array(url_set_keys(url)[:PREFIXES], np.uint64)
-    for i, feature in enumerate(hash_features(keys[keys > 0], PREFIX, BITS).tolist()):
+    for i, feature in enumerate(hash_features(keys[keys > 0], PREFIX, HASH_BITS).tolist()):
         names.setdefault(feature + _URL, "on " + "/".join(parts[: i + 1]))
     for feature, relation in zip(RELATION_FEATURES.tolist(), RELATIONS, strict=True):
         names.setdefault(feature, f"link to {relation}")
@@ -410,7 +407,7 @@ def _distribution(judgement: Judgement) -> Floats:
 
 def _log_sum(log: Floats) -> Floats:
     if not log.shape[1]:
-        return np.full(len(log), np.log(_SURE))
+        return np.full(len(log), np.log(_MIN_PROBABILITY))
     total: Floats = np.logaddexp.reduce(log, axis=1)
     return total
 

@@ -1,7 +1,7 @@
 """The hashing trick; sparse rows of hashed features; records of arrays as bytes.
 
-`scipy.sparse` takes three times as long for the links of one page, and adds up in another order.
-It is used in `focuscrawl.apprentice.learners`, where all instances are one matrix.
+`scipy.sparse` takes three times as long for the links of one page, and adds in another order.
+Only `focuscrawl.apprentice.learners` uses `scipy.sparse`, for one matrix of all instances.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 
-ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
+ROWS = "<i4 <i4"  # packed `SparseRows`: the features, and the number of features of each row
 _CACHE_SIZE = 500_000  # words, about 60 MB
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
@@ -29,13 +29,13 @@ _SHIFT = np.uint64(29)
 
 
 class SparseRows(NamedTuple):
-    """n rows of features in the CSR layout: a feature has the value 1 if there are no `values`.
+    """n rows of hashed features in the CSR layout.
 
     Attributes
     ----------
-    indices : int32 (nnz,), feature numbers, row after row
-    indptr : int64 (n + 1,), row i holds ``indices[indptr[i]:indptr[i + 1]]``
-    values : float32 (nnz,), of each feature; None: all are 1
+    indices : int32 (nnz,), features, row after row
+    indptr : int64 (n + 1,), row i has the features ``indices[indptr[i]:indptr[i + 1]]``
+    values : float32 (nnz,) or None, value of each feature; None if all values are 1
     """
 
     indices: NDArray[np.int32]
@@ -52,11 +52,11 @@ class SparseRows(NamedTuple):
 
     @property
     def lengths(self) -> Ints:
-        """Features of each row, int64 (n,)."""
+        """Number of features of each row, int64 (n,)."""
         return self.indptr[1:] - self.indptr[:-1]
 
     def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
-        """Return the rows numbered `rows`, in that order; a view for a range."""
+        """Return the rows at the positions `rows`; a view if `rows` is a range."""
         if isinstance(rows, range):
             return self.row_slice(rows.start, rows.stop)
         starts = self.indptr[rows]
@@ -67,46 +67,47 @@ class SparseRows(NamedTuple):
 
     @classmethod
     def vstack(cls, parts: Sequence[SparseRows]) -> Self:
-        """Return the rows of some parts, which have no values, one after another."""
+        """Concatenate rows without values."""
         indices = np.concatenate([rows.indices for rows in parts])
         return cls(indices, row_pointers(np.concatenate([rows.lengths for rows in parts])))
 
     def row_slice(self, first: int, end: int | None = None) -> SparseRows:
-        """Return the rows from `first` up to `end`, by default all that follow; a view."""
+        """Return a view of the rows from `first` up to `end`, by default the last row."""
         indptr = self.indptr[first : None if end is None else end + 1]
         values = None if self.values is None else self.values[indptr[0] : indptr[-1]]
         return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0], values)
 
 
 def hstack(*parts: SparseRows) -> tuple[SparseRows, Ints]:
-    """Put rows of equal number side by side: row i is all their rows i, one after another.
+    """Join rows without values side by side: row i has the features of row i of every part.
 
     Parameters
     ----------
-    parts : rows without values
+    *parts : parts with the same number of rows
 
     Returns
     -------
-    The rows, and where each feature of the parts, taken one after another, went
+    rows : the joined rows
+    order : int64 (nnz,), position in `rows` of each feature of the concatenated parts
     """
     lengths = np.array([rows.lengths for rows in parts])
     indptr = row_pointers(lengths.sum(axis=0))
-    begin = indptr[:-1] + lengths.cumsum(axis=0) - lengths
-    order = multi_arange(begin.ravel(), lengths.ravel())
+    starts = indptr[:-1] + lengths.cumsum(axis=0) - lengths
+    order = multi_arange(starts.ravel(), lengths.ravel())
     indices = np.empty(indptr[-1], np.int32)
     indices[order] = np.concatenate([rows.indices for rows in parts])
     return SparseRows(indices, indptr), order
 
 
 def row_pointers(lengths: NDArray[np.integer]) -> Ints:
-    """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
+    """Return the CSR row pointers, int64 (n + 1,), of rows of `lengths` (n,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=indptr[1:])
     return indptr
 
 
 def multi_arange(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
-    """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
+    """Concatenate the ranges ``start, start + 1, ..., start + length - 1`` of all pairs."""
     return _spread(starts, lengths)[0]
 
 
@@ -119,34 +120,34 @@ def _spread(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[
 
 @cache
 def _dtype(name: str) -> np.dtype[Any]:
-    """Return a type by its name.
+    """Return a type by its name, from a cache.
 
-    NumPy has Python's parser read a name with a shape, and that of CPython 3.11 fails now and
-    then when several threads are at it: SystemError, recursion depth mismatch.
+    NumPy reads a name with a shape with Python's parser. That of CPython 3.11 sometimes fails in
+    several threads: SystemError, recursion depth mismatch.
     """
     return np.dtype(name)
 
 
 @cache
 def _layout(types: tuple[str, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
-    """Return, of each array of a record, the type of a number and the shape of a row."""
+    """Return the element type and the row shape of each array of a record."""
     names = [name for each in types for name in each.split()]
     return [(_dtype(name).base, _dtype(name).shape) for name in names]
 
 
 class PackedRecord:
-    """A base of dataclasses of arrays that the store keeps.
+    """Base class of dataclasses of arrays that the store keeps as bytes.
 
     Attributes
     ----------
-    TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
+    TYPES : little-endian type of each array field, or `ROWS`, in the order of the fields
     """
 
     __slots__ = ()
     TYPES: ClassVar[Mapping[str, str]]
 
     def to_bytes(self) -> bytes:
-        """Pack the record: the size of each array, then one after another."""
+        """Pack the record: the sizes of all arrays, then the arrays."""
         arrays = []
         for name, types in self.TYPES.items():
             value = getattr(self, name)
@@ -158,45 +159,45 @@ class PackedRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack what `to_bytes` has packed; views."""
+        """Unpack a record that `to_bytes` packed; the arrays are views of `data`."""
         layout = _layout(tuple(cls.TYPES.values()))
         sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
         at = 4 * len(layout)
         nbytes = sum(n * base.itemsize for n, (base, _) in zip(sizes, layout, strict=True))
         if min(sizes) < 0 or at + nbytes != len(data):
-            raise ValueError("the arrays are not as long as they are said to be")
+            raise ValueError("the sizes of the arrays do not match the packed data")
         arrays = list[NDArray[Any]]()
         for size, (base, shape) in zip(sizes, layout, strict=True):
             array = np.frombuffer(data, base, size, at)
             arrays.append(array.reshape(-1, *shape) if shape else array)
             at += array.nbytes
-        left = iter(arrays)
+        unpacked = iter(arrays)
         return cls(
             **{
-                name: SparseRows(next(left), row_pointers(next(left)))
+                name: SparseRows(next(unpacked), row_pointers(next(unpacked)))
                 if types == ROWS
-                else next(left)
+                else next(unpacked)
                 for name, types in cls.TYPES.items()
             }
         )
 
 
 class WordHashes:
-    """Numbers of words, remembered: looking one up again costs a tenth of hashing it.
+    """A cache of word hashes; reading a cached hash costs a tenth of hashing the word.
 
     Parameters
     ----------
-    most : words remembered before all are forgotten
+    max_words : the cache is cleared when the cache has more words
     """
 
-    def __init__(self, most: int = _CACHE_SIZE) -> None:
-        self._most = most
+    def __init__(self, max_words: int = _CACHE_SIZE) -> None:
+        self._max_words = max_words
         self._known: dict[str, int] = {}
 
     def __call__(self, words: Sequence[str]) -> NDArray[np.uint64]:
-        """Return uint64 (n,), one number below 2^32 a word."""
+        """Return the hash of each word, below 2^32, uint64 (n,)."""
         known = self._known
-        if len(known) > self._most:
+        if len(known) > self._max_words:
             known.clear()
         numbers = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
         unknown = (numbers < 0).nonzero()[0]
@@ -207,30 +208,26 @@ class WordHashes:
         return numbers.view(np.uint64)
 
     def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
-        """Return one row a text: the features of its words, as often as it has them."""
+        """Return one row a text, with the features of its words; repeated words are repeated."""
         words, owner = tokenize(texts)
         lengths = np.bincount(owner, minlength=len(texts))
         return SparseRows(hash_features(self(words), salt, bits), row_pointers(lengths))
 
     def words(self) -> dict[int, str]:
-        """Return the words that are remembered, by their numbers."""
+        """Return the cached words by their hashes."""
         return {number: word for word, number in self._known.items()}
 
 
 def hash_features(
     words: NDArray[np.uint64], salt: int | NDArray[np.uint64], bits: int
 ) -> NDArray[np.int32]:
-    """Spread (word, salt) pairs over 2^`bits` features.
+    """Hash pairs of word and salt to 2^`bits` features.
 
     Parameters
     ----------
-    words : uint64 (n,), as `WordHashes` gives them
-    salt : of the kind of feature, one number or uint64 (n,), below 2^31
+    words : uint64 (n,), hashes of words (`WordHashes`)
+    salt : number of the kind of feature, below 2^31
     bits : at most 31
-
-    Returns
-    -------
-    int32 (n,), in [0, 2^bits)
     """
     mixed = (words << np.uint64(31)) ^ np.asarray(salt, np.uint64)
     mixed *= _MIX_1

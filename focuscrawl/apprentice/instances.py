@@ -1,4 +1,4 @@
-"""Training instances: one row of features a URL, kept from lesson to lesson."""
+"""Training instances: one row of features a URL, cached between trainings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
 from focuscrawl.apprentice.learners import Instances, row_sums, unit_scale
-from focuscrawl.apprentice.link_features import BITS
+from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.link_table import LinkTable
 
 
-#: hashed features of links, addresses and pages lie one after another
-SPACE = 1 << BITS
-N_FEATURES = 3 * SPACE
-_SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
-_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
+#: hashed features of links, then of URLs, then of pages
+N_FEATURES = 3 * HASH_SIZE
+_SLICE = 100_000  # links scored at once, so that a large frontier needs little memory
+_NO_INSTANCES = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
 
 def make_instances(
@@ -39,31 +38,29 @@ def make_instances(
     only_first: bool = False,
     n_pages: Ints | None = None,
 ) -> tuple[Instances, Ints]:
-    """Make one instance a URL: the mean of its links' features, and its own.
+    """Create one instance a URL: the mean features of the links to a URL, and the URL's own.
 
     Parameters
     ----------
-    table : links and features
-    n_links : only the first so many links
-    urls : int64 (n,), distinct, with links and addresses
-    inputs : float64 (n, k), their dense inputs
-    unit_length : scale the features of a link, page or address to length 1; else they are ones,
-        or have the values that they have
-    only_first : take only the first link to each URL
-    max_links : take no more links to a URL than these, the first found
-    each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
-    n_pages : int64 (n,); take only the links to the URL i that the first n_pages[i] expanded
-        pages have
+    n_links : only the first `n_links` links are used
+    urls : int64 (n_urls,), distinct URL ids with links
+    inputs : float64 (n_urls, k), dense inputs of the URLs
+    unit_length : whether the features of each link, page or URL are scaled to length 1
+    max_links : only the first `max_links` links into a URL are used
+    each_link : whether to create one instance a link instead [A02 section 2.3]
+    only_first : whether only the first link into a URL is used
+    n_pages : int64 (n_urls,), only links on the first n_pages[i] expanded pages are used for URL i
 
     Returns
     -------
-    m instances, and the number of the URL of each: int64 (m,), positions in `urls`
+    instances : the instances
+    owner : int64 (n_instances,), position in `urls` of the URL of each instance
     """
     target = table.target.data[:n_links]
     row_of = np.full(table.n_urls, -1)
     row_of[urls] = np.arange(len(urls))
-    taken = row_of[target] >= 0
-    links = np.flatnonzero(taken & table.first.data[:n_links] if only_first else taken)
+    chosen = row_of[target] >= 0
+    links = np.flatnonzero(chosen & table.first.data[:n_links] if only_first else chosen)
     row = row_of[target[links]]
     if n_pages is not None:
         known = table.expansion.data[table.page.data[links]] < n_pages[row]
@@ -91,7 +88,7 @@ def make_instances(
         if rows.values is not None:
             values = values * rows.values
         block_values.append(values)
-        blocks.append(SparseRows(rows.indices + np.int32(i * SPACE), row_pointers(lengths)))
+        blocks.append(SparseRows(rows.indices + np.int32(i * HASH_SIZE), row_pointers(lengths)))
     rows, order = hstack(*blocks)
     values = np.empty(len(rows.indices))
     values[order] = np.concatenate(block_values)
@@ -99,42 +96,42 @@ def make_instances(
 
 
 def link_margins(
-    of_links: NDArray[np.float32],
-    of_pages: Floats,
+    link_weights: NDArray[np.float32],
+    page_weights: Floats,
     table: LinkTable,
     links: Ints | range,
     *,
     unit_length: bool,
 ) -> Floats:
-    """Return the margins of links and their pages by weights (SPACE,) of either.
+    """Return the margins of links: the sums of the weights of their features and their pages'.
 
     Parameters
     ----------
-    links : int64 (n,), their numbers, ascending; what a range has is not copied
+    link_weights, page_weights : (HASH_SIZE,), weights of the features of links and of pages
+    links : int64 (n_links,) or range, positions of the links, ascending. A range avoids copies.
+    unit_length : whether the features of each link or page are scaled to length 1
     """
     rows, margins = table.links.rows(len(table)), np.zeros(len(links))
     for start in range(0, len(links), _SLICE):
         some = links[start : start + _SLICE]
-        margins[start : start + _SLICE] = row_margins(of_links, rows.take(some), unit_length)
+        margins[start : start + _SLICE] = row_margins(link_weights, rows.take(some), unit_length)
     chosen = slice(links.start, links.stop) if isinstance(links, range) else links
     page = table.page.data[chosen]
-    if len(page):
-        pages = table.pages.rows(int(page[-1]) + 1).row_slice(
-            int(page[0])
-        )  # in the order expanded
-        margins += row_margins(of_pages, pages, unit_length)[page - page[0]]
+    if len(page):  # ascending, as pages are in the order expanded
+        pages = table.pages.rows(int(page[-1]) + 1).row_slice(int(page[0]))
+        margins += row_margins(page_weights, pages, unit_length)[page - page[0]]
     return margins
 
 
 def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
-    """Return the sum of the weights of each row's features, scaled to length 1 if asked for."""
+    """Return the sum of the weights of the features of each row, scaled if `unit_length`."""
     each = weights.take(rows.indices)
     margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
     return margin * unit_scale(rows) if unit_length else margin
 
 
 class InstanceCache:
-    """Makes the instances of judged URLs with `make_instances`, each of them once.
+    """Creates one instance a URL as `make_instances` does, reusing those of the last call.
 
     Parameters
     ----------
@@ -146,12 +143,12 @@ class InstanceCache:
         self._max_links = max_links
         self._table: LinkTable | None = None
         self._urls = np.zeros(0, np.int64)
-        self._instances = _NOTHING
+        self._instances = _NO_INSTANCES
 
     def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
-        """Return one instance a URL; only the instances of the last call are remembered."""
-        if table is not self._table:  # links were forgotten
-            self._urls, self._instances = np.zeros(0, np.int64), _NOTHING
+        """Return one instance a URL."""
+        if table is not self._table:  # pages were forgotten
+            self._urls, self._instances = np.zeros(0, np.int64), _NO_INSTANCES
         row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
         row = row_of[judged.urls]
@@ -172,9 +169,9 @@ class InstanceCache:
 
 
 def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
-    """Return the instances numbered `row`, those of `new` being numbered after those of before.
+    """Return the instances at the positions `row` in `before` followed by `new`.
 
-    Most of them follow one another as they did: they are copied stretch by stretch.
+    Most instances keep their order, so contiguous runs are copied at once.
     """
     n = len(before.rows)
     cuts = np.flatnonzero((np.diff(row) != 1) | (row[1:] == n)) + 1
@@ -193,14 +190,14 @@ def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
 
 
 class JudgedUrls(NamedTuple):
-    """n URLs that were judged, in the order fetched.
+    """Judged URLs in the order fetched.
 
     Attributes
     ----------
-    urls : int64 (n,), their numbers
-    inputs : float64 (n, k), their inputs when they were fetched
-    predicted : float64 (n,), their scores when they were fetched
-    n_pages : int64 (n,), pages expanded before each URL was fetched, those forgotten included
+    urls : int64 (n_urls,), URL ids
+    inputs : float64 (n_urls, k), dense inputs at the time of the fetch
+    predicted : float64 (n_urls,), scores at the time of the fetch
+    n_pages : int64 (n_urls,), number of pages ever expanded before the fetch
     """
 
     urls: Ints
@@ -210,16 +207,16 @@ class JudgedUrls(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Return those of which a pack has the columns."""
+        """Return the judged URLs from packed columns."""
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
-        """Return the last `n` of them, or all there are."""
+        """Return the last `n` judged URLs, or all if there are fewer."""
         first = max(0, len(self.urls) - n)
         return JudgedUrls._make(column[first:] for column in self)
 
     def take(self, rows: Ints) -> JudgedUrls:
-        """Return those at the positions `rows`."""
+        """Return the judged URLs at some positions."""
         return JudgedUrls._make(column[rows] for column in self)
 
 
@@ -228,12 +225,11 @@ class TrainingBuffer:
 
     Parameters
     ----------
-    memory : how many are kept
-    width : k, inputs of each
+    width : number of dense inputs of a URL
 
     Attributes
     ----------
-    n_added : number of URLs added, those forgotten included
+    n_added : number of URLs ever added, including those dropped
     """
 
     def __init__(self, memory: int, width: int) -> None:
@@ -253,16 +249,16 @@ class TrainingBuffer:
 
     @property
     def judged(self) -> JudgedUrls:
-        """Those kept; views that stay as they are."""
+        """The judged URLs in the buffer, as views that later calls of `add` do not change."""
         inputs = self._inputs.data.reshape(-1, self._width)
         judged = JudgedUrls(self._urls.data, inputs, self._predicted.data, self._n_pages.data)
         return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
-        """Append some; what is too old is forgotten."""
+        """Append judged URLs and drop the oldest beyond the capacity."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
-            self._clear()  # anew: somebody may be reading the old ones
+            self._clear()  # new arrays, since a training may still read the old arrays
             self._extend(kept)
         self._extend(judged)
         self.n_added += len(judged.urls)

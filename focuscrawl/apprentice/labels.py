@@ -1,4 +1,4 @@
-"""Labels of fetched URLs: relevance, graded, or what was found through them."""
+"""Training labels of fetched URLs: relevance, graded relevance, or rewards for tunnelling."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.options import Options
 
 
-_MAX_LOG_ODDS = 36.0  # log-odds; nearer to 0 or 1 a float64 cannot say much
-_LEAST = float(np.log(99.0))  # a scale on which 0.99 is 1
-_SCALE_FACTOR = 1.25  # times the mean, the log-odds that 1 stands for
-_PSEUDO_FETCHES = 2.0  # fetches without relevance that are added to those through a page
-_MAX_CLICKS = 12  # clicks that a reward is carried back
-_MIN_MISSES = 0.1  # share of irrelevant pages with which there is nothing to be graded
+_MAX_LOG_ODDS = 36.0  # the limit of the precision of a float64 near 1
+_MIN_SCALE = float(np.log(99.0))  # with this scale, a relevance of 0.99 has the grade 1
+_SCALE_FACTOR = 1.25  # scale over the mean absolute log-odds
+_PSEUDO_FETCHES = 2.0  # fetches with relevance 0, added to those through a page
+_MAX_CLICKS = 12  # pages back that share in a reward
+_MIN_MISSES = 0.1  # share of irrelevant pages from which on grades have no weight
 
 
 class Labels:
-    """R(v), or what v opened (`TunnelRewards`), graded while misses are rare; see `Options`.
+    """Training labels: R(v) or a tunnel reward, graded while irrelevant pages are rare.
 
-    A crawl of an easy topic has next to no misses until the sure links run out, and knows nothing
-    of the others then; there `GradedLabels` tell near misses from pages at the heart of the topic.
-    With a share q of irrelevant pages among those learned from, values are w times those by R,
-    with w = min(1, q / 0.1), and 1 - w times those by the grade of R. A grade that counts for a
-    reward is that on the scale of its time.
+    The crawl of an easy topic fetches hardly any irrelevant page at first, so plain labels teach
+    little about the other links. `GradedLabels` separate the core of the topic from its edge. With
+    a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w times
+    the plain label plus 1 - w times the graded label. A tunnel reward uses the grade at the time
+    of the fetch.
     """
 
     def __init__(self, options: Options) -> None:
@@ -39,13 +39,13 @@ class Labels:
         self._by_grade = TunnelRewards()
 
     def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
-        """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
+        """Record that `targets`, all below `n_urls`, were first found on the page `url`."""
         self._plain.add_links(url, targets, n_urls)
         if self._graded:
             self._by_grade.add_links(url, targets, n_urls)
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in a fetch."""
+        """Record a fetch."""
         self._plain.observe(url, relevance)
         if self._graded:
             self._grades.observe(relevance)
@@ -53,15 +53,17 @@ class Labels:
             self._by_grade.observe(url, float(grade))
 
     def label(self, urls: Ints, relevance: Floats) -> tuple[Floats, Floats]:
-        """Return what fetched URLs were in themselves, and what it was worth to fetch them.
+        """Return the labels of fetched URLs.
 
         Parameters
         ----------
-        urls, relevance : int64 (n,), float64 (n,), as they were observed; those learned from
+        urls : int64 (n,), ids of the URLs of the training set
+        relevance : float64 (n,), relevance of their pages
 
         Returns
         -------
-        own, value : float64 (n,)
+        own : float64 (n,), labels from the pages alone
+        value : float64 (n,), labels that include the pages found through them
         """
         own = relevance
         value = self._plain.reward(urls) if self._tunnel else own
@@ -75,17 +77,15 @@ class Labels:
 
 
 class TunnelRewards:
-    """Rates of reward along the paths that the crawl took (methods 6).
+    """Labels that reward an irrelevant page for the relevant pages found through that page.
 
-    Of everything fetched through v, in the order fetched, the value of v is the greatest mean
-    relevance of a beginning of it::
+    Let v_1, v_2, ... be the pages fetched through v, in the order fetched (methods 6)::
 
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
-    This is the index of a branching bandit, in which fetching one page brings up others to
-    choose from (Weiss 1988). Links to a relevant page, which has G = 1 by itself, keep their
-    label; those to an irrelevant one get a greater label as far as it paid.
-    With s = 2 one lucky child is not enough.
+    G(v) is the index of a branching bandit (Weiss 1988), in which fetching a page offers new
+    choices. A relevant page has G = 1 without its children. An irrelevant page has a larger label
+    than its relevance if its children are relevant. With s = 2, one relevant child is not enough.
     """
 
     def __init__(self) -> None:
@@ -95,13 +95,13 @@ class TunnelRewards:
         self._best = GrowingArray(np.float64)
 
     def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
-        """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
+        """Record that `targets`, all below `n_urls`, were first found on the page `url`."""
         self._grow(n_urls)
-        # a seed that was fetched before it was met is nobody's: it would be below its own pages
+        # a seed that was fetched before any link to it has no parent, so there is no cycle
         self._parent.data[targets[self._count.data[targets] == 0.0]] = url
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in a fetch: it is to the credit of all pages on the way to it."""
+        """Record a fetch and add its relevance to all pages on the path to the URL."""
         self._grow(url + 1)
         parent, total, count = self._parent.data, self._total.data, self._count.data
         best = self._best.data
@@ -119,7 +119,7 @@ class TunnelRewards:
             at = int(parent[at])
 
     def reward(self, urls: Ints) -> Floats:
-        """Return G of fetched URLs, float64 (n,)."""
+        """Return the reward G of fetched URLs, float64 (n,)."""
         return self._best.data[urls]
 
     def _grow(self, n_urls: int) -> None:
@@ -128,18 +128,16 @@ class TunnelRewards:
 
 
 class GradedLabels:
-    """Relevance by its log-odds, from 0 to 1 as far as this critic goes.
+    """Labels that are linear in the log-odds of the relevance.
 
-    Naive Bayes takes every word as fresh evidence, so R is close to 0 or 1 on nearly every page
-    (methods 2), at the heart of a topic as at its edge. The log-odds tell them apart, so there is
-    something to learn even where hardly a fetch goes wrong: links to the edge lead farther out.
-    With l = log R / (1 - R), the grade is linear in it::
+    Naive Bayes treats words as independent, so its relevance is close to 0 or 1 on nearly every
+    page (methods 2). The log-odds still separate the core of a topic from its edge. With
+    l = log R(v) / (1 - R(v)), the grade is::
 
-        g(R) = (1 + l / s) / 2, in [0, 1];  g(0) = 0, g(1/2) = 1/2
+        g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
-    and s is 5/4 of the mean |l| of what was judged so far, between log 99 and the most that a
-    float64 can tell from 1: a critic whose probabilities mean what they say is graded on a scale
-    of its own. R = 0 is what has no page at all, and does not count towards s.
+    The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most the
+    limit of a float64. URLs without a page have R(v) = 0 and do not count for s.
     """
 
     def __init__(self) -> None:
@@ -148,18 +146,18 @@ class GradedLabels:
 
     @property
     def scale(self) -> float:
-        """The log-odds s from which on the grade is 1."""
+        """The log-odds s at which the grade is 1."""
         mean = self._total / self._n if self._n else 0.0
-        return min(max(_SCALE_FACTOR * mean, _LEAST), _MAX_LOG_ODDS)
+        return min(max(_SCALE_FACTOR * mean, _MIN_SCALE), _MAX_LOG_ODDS)
 
     def observe(self, relevance: float) -> None:
-        """Take in the relevance of one fetch."""
+        """Record the relevance of one fetch."""
         if relevance > 0.0:
             self._total += float(np.abs(_log_odds(np.array([relevance]))[0]))
             self._n += 1
 
     def grade(self, relevance: Floats) -> Floats:
-        """Return the grades of R (n,) on the present scale."""
+        """Return the grades of `relevance` (n,) on the present scale."""
         half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
         return np.where(relevance > 0.0, 0.5 + half, 0.0)
 

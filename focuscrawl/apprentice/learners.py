@@ -1,7 +1,7 @@
-"""Learners: incremental linear estimators of relevance behind one API, as in scikit-learn.
+"""Incremental linear estimators of relevance, with the conventions of scikit-learn.
 
-``partial_fit(X, y, sample_weight)`` and ``predict(X)``; no logic in ``__init__``; what is fitted
-ends in ``_``; ``get_state`` and ``set_state`` save and load it as plain arrays.
+Learners have ``partial_fit(X, y, sample_weight)`` and ``predict(X)``. The names of fitted
+attributes end in ``_``. ``get_state`` and ``set_state`` save and load them as plain arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from focuscrawl.critic.classifiers import log_theta
-from focuscrawl.foundation.arrays import expect, pack_arrays, unpack_arrays
+from focuscrawl.foundation.arrays import pack_arrays, require_array, unpack_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-_LBFGS_MEMORY = 8  # steps that shape the next one
-_ARMIJO = 1e-4  # share of the promised descent a step must bring (Armijo)
+_LBFGS_MEMORY = 8  # earlier steps that approximate the Hessian
+_ARMIJO = 1e-4  # share of the linear decrease that a step must reach (Armijo condition)
 _MIN_STEP = 1e-6
-_HASHED_VARIANCE = 0.4  # prior variance of a hashed weight (C of the usual notation)
-_INTERCEPT_VARIANCE = 40.0  # variance of the intercept
-_HIGH = 0.5  # relevance above which an instance is in the high bucket
+_HASHED_VARIANCE = 0.4  # prior variance of a hashed weight (C in scikit-learn)
+_INTERCEPT_VARIANCE = 40.0
+_HIGH = 0.5  # relevance above which an instance has the class "high"
 
 
 class Instances(NamedTuple):
-    """n instances of hashed features and of dense inputs.
+    """Instances with hashed features and dense inputs.
 
     Attributes
     ----------
-    rows : the hashed features of each
-    values : float64 (nnz,), their values
-    dense : float64 (n, k), k may be 0
+    rows : hashed features, one row an instance
+    values : float64 (nnz,), values of the hashed features
+    dense : float64 (n_instances, k), dense inputs; k may be 0
     """
 
     rows: SparseRows
@@ -51,22 +51,23 @@ class Instances(NamedTuple):
         return len(self.rows)
 
     def dot(self, weights: Floats) -> Floats:
-        """Multiply the hashed part by `weights` (n_features,); returns (n,)."""
+        """Multiply the hashed features by `weights` (n_features,); return (n_instances,)."""
         return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
 class Learner(ABC):
-    """Learns expected relevance from instances: a linear sum of their features, and what it means.
+    """Base class of linear models that predict relevance from a weighted sum of features.
 
     Parameters
     ----------
     n_features : size of the hashed space
-    prior : weights of the dense inputs, then the intercept, before anything is learned (k + 1,)
+    prior : length k + 1, prior weights of the dense inputs, then of the intercept
 
     Attributes
     ----------
-    unit_length : wants the features of an instance scaled to length 1; else they are ones
-    remembers : keeps what it has learned from; else it wants old instances with the new ones
+    unit_length : whether the features of an instance must be scaled to length 1
+    accumulates : whether the model keeps the statistics of earlier instances. Other models need
+        old instances together with new ones.
     """
 
     unit_length: bool
@@ -79,69 +80,69 @@ class Learner(ABC):
     @abstractmethod
     def partial_fit(
         self,
-        X: Instances,  # noqa: N803 - the name scikit-learn's API has
+        X: Instances,  # noqa: N803 - as in scikit-learn
         y: Floats,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Learn from instances whose relevance `y` (n,), in [0, 1], is known.
+        """Train on instances with the relevance `y` (n,), in [0, 1].
 
-        Fitted attributes are replaced, not written to: a shallow copy made before stays as it is.
+        Training replaces the fitted arrays, so shallow copies made before do not change.
         """
 
     def margin(self, X: Instances) -> Floats:  # noqa: N803
-        """Return the linear sums of instances, float64 (n,)."""
+        """Return the weighted sum of the features of each instance, float64 (n,)."""
         weights, dense = self.linear()
         total: Floats = X.dense @ dense[:-1] + dense[-1]
         return total + X.dot(weights)
 
     def predict(self, X: Instances) -> Floats:  # noqa: N803
-        """Return the relevance to be expected, or its chance to be high: float64 (n,)."""
+        """Return the expected relevance or the probability of "high", float64 (n,)."""
         return self.response(self.margin(X))
 
     @abstractmethod
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the weights of hashed features (n_features,), and of dense inputs and intercept.
+        """Return the weights of the hashed features, and of the dense inputs and the intercept.
 
-        Those of the prior before anything was learned.
+        An untrained learner returns the prior weights.
         """
 
     @abstractmethod
     def response(self, margin: Floats) -> Floats:
-        """Return what linear sums (n,) mean: expected relevance, in [0, 1]."""
+        """Convert margins (n,) to predictions in [0, 1]."""
 
     def use_as_prior(self) -> Self:
-        """Take what was learned as the prior of what is learned from now on."""
+        """Use the present weights as the prior of later training."""
         return self
 
     @abstractmethod
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return all that was learned."""
+        """Return the fitted attributes as arrays."""
 
     @abstractmethod
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Take up what `get_state` returned."""
+        """Load the result of `get_state`."""
 
 
 class _LbfgsLearner(Learner):
-    """Weights found by a few L-BFGS steps a batch, warm from those of the batch before.
+    """Base class of learners that take a few L-BFGS steps a batch, from the last weights.
 
-    `partial_fit` moves the weights towards the best ones for the instances given, it does not
-    remember them: give it a sample of all that is known, of bounded size, and a batch costs the
-    same whatever the crawl's age, while the weights stay close to those of a full refit. The few
-    steps also keep them from following a small sample all the way.
+    `partial_fit` moves the weights towards the optimum for the given instances, and does not store
+    the instances. With a bounded sample of all instances, the cost of a batch stays constant, and
+    the weights stay close to those of a full refit. Few steps also limit overfitting to a small
+    sample.
 
     Parameters
     ----------
-    n_features, prior : see `Learner`; learning is drawn to the prior
-    dense_strength : prior variance of a dense weight about its prior
+    n_features, prior : see `Learner`
+    dense_variance : prior variance of the weight of a dense input
     steps : L-BFGS steps a batch
 
     Attributes
     ----------
-    weights_ : float64 (n_features,)
-    base_ : float64 (n_features,), their prior; None: 0
-    used_ : int64 (m,), the features whose weight or prior may be other than 0, ascending
-    dense_ : float64 (k + 1,)
+    weights_ : float64 (n_features,), weights of the hashed features
+    base_ : float64 (n_features,) or None, prior means of `weights_`; None if all are 0
+    used_ : int64 (m,), features whose weight or prior mean may differ from 0, ascending
+    dense_ : float64 (k + 1,), weights of the dense inputs, then the intercept
     """
 
     unit_length = True
@@ -170,12 +171,12 @@ class _LbfgsLearner(Learner):
         y: Floats,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Move towards the best weights for these instances; see `Learner.partial_fit`."""
+        """Take L-BFGS steps for these instances; see `Learner.partial_fit`."""
         self._initialize()
         if not len(X):
             return self
         columns, matrix = _compact_columns(X, self.n_features)
-        turned = matrix.T  # a view, which adds up in the same order
+        transposed = matrix.T  # a view, which adds in the same order
         dense = np.column_stack([X.dense, np.ones(len(X))])
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         m = len(columns)
@@ -191,13 +192,13 @@ class _LbfgsLearner(Learner):
             slope = slope * weight
             away = other - prior
             pull = moved / _HASHED_VARIANCE
-            gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
+            gradient = np.concatenate([transposed @ slope + pull, slope @ dense + penalty * away])
             total = weight @ value + 0.5 * (pull @ moved) + 0.5 * (penalty * away) @ away
             return float(total), gradient
 
         start = np.concatenate([self.weights_[columns], self.dense_])
         found = minimize_lbfgs(loss, start, steps=self.steps)
-        if self.base_ is None:  # new memory is free until it is written to
+        if self.base_ is None:  # pages of np.zeros cost no memory until written
             self.weights_, self.used_ = np.zeros(self.n_features), columns
         else:
             self.weights_ = self.base_.copy()
@@ -207,7 +208,7 @@ class _LbfgsLearner(Learner):
         return self
 
     def linear(self) -> tuple[Floats, Floats]:
-        """Return weights of hashed features, and of dense inputs; see `Learner.linear`."""
+        """Return the weights; see `Learner.linear`."""
         self._initialize()
         return self.weights_, self.dense_
 
@@ -224,7 +225,7 @@ class _LbfgsLearner(Learner):
         }
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Take up the weights; see `Learner.set_state`."""
+        """Load the weights; see `Learner.set_state`."""
         used = self.used_ = np.asarray(state["used"], np.int64)
         self.base_ = None
         if len(state["base"]):
@@ -233,16 +234,12 @@ class _LbfgsLearner(Learner):
         self.weights_ = np.zeros(self.n_features)
         self.weights_[used] = state["weights"]
         shape = (len(self.prior),)
-        self.dense_ = expect(state, "dense", shape, "f").astype(np.float64)
-        self.prior = expect(state, "prior", shape, "f").astype(np.float64).tolist()
+        self.dense_ = require_array(state, "dense", shape, "f").astype(np.float64)
+        self.prior = require_array(state, "prior", shape, "f").astype(np.float64).tolist()
         return self
 
     def use_as_prior(self) -> Self:
-        """Make what was learned so far the prior of what is learned from now on.
-
-        For a second crawl with the model of the first: its examples are gone, its weights are
-        left only as far as new examples ask for it.
-        """
+        """Use the present weights as the prior, for a second crawl with the model of the first."""
         self._initialize()
         self.base_ = self.weights_
         self.prior = self.dense_.tolist()
@@ -250,7 +247,7 @@ class _LbfgsLearner(Learner):
 
     @abstractmethod
     def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
-        """Return loss and slope at each margin."""
+        """Return the loss and its derivative at each margin."""
 
     def _initialize(self) -> None:
         if not hasattr(self, "weights_"):
@@ -261,7 +258,7 @@ class _LbfgsLearner(Learner):
 
 
 class LogisticLearner(_LbfgsLearner):
-    """Logistic regression on labels anywhere in [0, 1]: cross-entropy against R(v)."""
+    """Logistic regression with labels in [0, 1]: the loss is the cross-entropy with R(v)."""
 
     def response(self, margin: Floats) -> Floats:
         """Return Pr(high), float64 (n,)."""
@@ -279,13 +276,13 @@ class LinearRegressor(_LbfgsLearner):
         return np.clip(margin, 0.0, 1.0)
 
     def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
-        # a variance of 1/8 makes it about as stiff as the logistic loss
+        # with a variance of 1/8, the curvature is about that of the logistic loss
         error = margin - y
         return 4.0 * error**2, 8.0 * error
 
 
 def _compact_columns(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:
-    """Return the columns in use and the matrix of them."""
+    """Return the features in use, ascending, and the matrix of these columns."""
     rows = instances.rows
     used = np.zeros(n_features, bool)
     used[rows.indices] = True
@@ -306,19 +303,18 @@ def minimize_lbfgs(
     steps: int,
     tolerance: float = 1e-5,
 ) -> Floats:
-    """Minimise a smooth convex function, warm from `start`, by at most `steps` steps.
+    """Minimise a smooth convex function by at most `steps` L-BFGS steps; return the best point.
 
     Parameters
     ----------
-    function : returns value and gradient at a point (n,)
-    start : (n,)
-    steps : bounds the cost; the best point so far is returned
-    tolerance : stop when a step brings less than this share of the value
+    function : returns value and gradient at a point of shape (n,)
+    start : float64 (n,), first point
+    tolerance : the search stops when a step decreases the value by less than this share
 
     Notes
     -----
-    The steps are those of L-BFGS. `scipy.optimize.minimize` searches along a line in another way,
-    so recorded crawls would change; its bookkeeping takes longer than a sparse logistic loss.
+    `scipy.optimize.minimize` has another line search, so recorded crawls would change. Its
+    overhead also exceeds the cost of a sparse logistic loss.
     """
     point = start
     value, gradient = function(point)
@@ -349,7 +345,7 @@ def minimize_lbfgs(
 
 
 def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> Floats:
-    """Return minus the gradient times the inverse Hessian by the last moves."""
+    """Return the L-BFGS descent direction by the last moves."""
     direction = -gradient
     shares = []
     for move, change, curvature in reversed(moves):
@@ -367,13 +363,13 @@ def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> F
 class NaiveBayesLearner(Learner):
     """Pr(high) by naive Bayes over hashed features, Laplace-smoothed [A02 equations 1 and 2].
 
-    Values of features are looked at: give counts, or ones. The vocabulary is what was seen in
-    training; other features say nothing. Dense inputs count only while a bucket is empty.
+    Values of features must be counts or ones. Features that are not in the training set are
+    ignored. Dense inputs count only while one of the two classes has no instances.
 
     Attributes
     ----------
-    counts_ : float64 (2, n_features), how often each feature was seen in low and high instances
-    instances_ : float64 (2,), low and high instances seen
+    counts_ : float64 (2, n_features), frequency of each feature in the classes "low" and "high"
+    instances_ : float64 (2,), number of instances of the classes "low" and "high"
     """
 
     unit_length = False
@@ -388,7 +384,7 @@ class NaiveBayesLearner(Learner):
         y: Floats,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Count; see `Learner.partial_fit`."""
+        """Count the features; see `Learner.partial_fit`."""
         self._initialize()
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         high = y > _HIGH
@@ -403,7 +399,7 @@ class NaiveBayesLearner(Learner):
         return self
 
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
+        """Return the log-odds of the features and of the classes; see `Learner.linear`."""
         self._initialize()
         odds, dense = np.zeros(self.n_features), np.array(self.prior, np.float64)
         if not self.instances_.all():
@@ -426,10 +422,10 @@ class NaiveBayesLearner(Learner):
         return {"used": used, "counts": self.counts_[:, used], "instances": self.instances_}
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Take up the counts; see `Learner.set_state`."""
+        """Load the counts; see `Learner.set_state`."""
         self.counts_ = np.zeros((2, self.n_features))
         self.counts_[:, np.asarray(state["used"], np.int64)] = state["counts"]
-        self.instances_ = expect(state, "instances", (2,), "f").astype(np.float64)
+        self.instances_ = require_array(state, "instances", (2,), "f").astype(np.float64)
         return self
 
     def _initialize(self) -> None:
@@ -444,7 +440,7 @@ def logistic(margin: Floats) -> Floats:
 
 
 def unit_scale(rows: SparseRows) -> Floats:
-    """Return what gives each row the length 1 when it is multiplied by it; float64 (n,)."""
+    """Return the factor that scales each row to length 1, float64 (n,)."""
     if rows.values is None:
         return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
     squares = row_sums(rows.values.astype(np.float64) ** 2, rows.indptr)
@@ -452,32 +448,32 @@ def unit_scale(rows: SparseRows) -> Floats:
 
 
 def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
-    """Add up the values of each row; an empty row has the sum 0."""
+    """Return the sum of the values of each CSR row; 0 for an empty row."""
     total = np.zeros(len(indptr) - 1)
-    some = (indptr[1:] > indptr[:-1]).nonzero()[0]
-    if len(some):
-        total[some] = np.add.reduceat(values, indptr[some])
+    nonempty = (indptr[1:] > indptr[:-1]).nonzero()[0]
+    if len(nonempty):
+        total[nonempty] = np.add.reduceat(values, indptr[nonempty])
     return total
 
 
 def select_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names begin with a `prefix` of two characters, without it."""
+    """Return the arrays whose names have the `prefix` of two characters; remove the prefix."""
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 
 def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
-    """Pack a learner (prefix ``m_``) and arrays, without pickling."""
+    """Pack a learner (prefix ``m_``) and arrays as bytes, without pickling."""
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
     return pack_arrays(model | arrays, compressed=False)
 
 
 def join_packs(first: bytes, second: bytes) -> bytes:
-    """Put two packs into one; see `split_packs`."""
+    """Join two packs into one; see `split_packs`."""
     return len(first).to_bytes(8, "little") + first + second
 
 
 def split_packs(joined: bytes) -> tuple[bytes, bytes]:
-    """Return the two packs that were joined."""
+    """Return the two packs that `join_packs` joined."""
     end = 8 + int.from_bytes(joined[:8], "little")
     return joined[8:end], joined[end:]
 
@@ -488,6 +484,6 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 
 def unpack_options(packed: bytes) -> dict[str, Any]:
-    """Return the array ``options`` that was packed."""
+    """Return the options in a pack."""
     options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options

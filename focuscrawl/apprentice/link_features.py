@@ -1,4 +1,4 @@
-"""Features of a link: words around it, its URL, how it lies to its page, co-cited links."""
+"""Features of a link: the words around the link, its URL, the site relation, co-cited links."""
 
 from __future__ import annotations
 
@@ -27,42 +27,43 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 
-BITS = 18  # of the feature space
+HASH_BITS = 18
+HASH_SIZE = 1 << HASH_BITS  # features of the hashed space
 WORD, PREFIX, SITE = 1, 2, 8  # salts
 OFFSET_SALT = 1 << 16  # plus the offset
-#: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
-#: and an anchor left open the whole page
+#: tokens before, inside and after a link that become features; a DOM leaf can be a chapter, and an
+#: unclosed anchor can span the page
 MAX_TOKENS = 40
 RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
-RELATION_FEATURES = hash_features(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
-_CACHE_SIZE = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
+RELATION_FEATURES = hash_features(np.arange(len(RELATIONS), dtype=np.uint64), SITE, HASH_BITS)
+_CACHE_SIZE = 50_000  # URLs, about 20 MB, as the pages of a host share many links
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
-_DEEPEST = 8  # directories: deeper ones have only their words
+_DEEPEST = 8  # directories; deeper directories have no prefix feature
 PREFIXES = _DEEPEST + 1
 PATTERNS = 4
 ALIASES = 2
 
 
 def url_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
-    """Return the words of path and query of `urls`, and the number of the URL of each word."""
+    """Return the words of path and query of `urls`, and the position of the URL of each word."""
     paths = [url.split("/", 3)[-1] for url in urls]
     return tokenize([unquote(path) if "%" in path else path for path in paths])
 
 
 def url_set_keys(url: str) -> list[int]:
-    """Return numbers of the sets of URLs that `url` belongs to; `PREFIXES + PATTERNS + ALIASES`.
+    """Return the hashes of the sets of URLs that contain `url`.
 
-    Its *prefixes*, from large to small, 0 after the last: host, directory, directory in that. The
-    page itself is none, unless it has a query.
+    The list has `PREFIXES` + `PATTERNS` + `ALIASES` hashes:
 
-    Its *patterns*, from the general to the particular: extension and names of its arguments; the
-    same on its host; its last part, digits made equal; the whole of it, so made. Pages of one kind
-    are often alike: slides, calendars, listings, plain text.
-
-    Its *aliases*, two numbers that URLs of the same page often share, with and without the query:
-    ``/a``, ``/a/`` and ``/a/index.html`` are taken for one.
+    - prefixes, from large to small, then 0: the host and each directory of the path. The full path
+      is a prefix only if the URL has a query.
+    - patterns, from general to specific: the extension and the names of the query arguments,
+      without and with the host; the last path segment and the whole URL, with digits replaced by
+      0. URLs with the same pattern often have similar relevance.
+    - aliases, which URLs of the same page often share, with and without the query. ``/a``, ``/a/``
+      and ``/a/index.html`` have the same aliases.
     """
     address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
     path, question, query = address.partition(b"?")
@@ -100,19 +101,19 @@ def url_key_table(urls: Sequence[str]) -> NDArray[np.uint32]:
 
 
 def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes) -> SparseRows:
-    """Return one row of features a URL: the words of path and query, and its prefixes.
+    """Return one row of features a URL: the words of path and query, and the prefixes.
 
     Parameters
     ----------
-    urls : n normalised URLs
-    keys : of the URLs, see `url_key_table`
+    urls : length n, normalised URLs
+    keys : uint32, result of `url_key_table` for the URLs
     """
     words, number = url_words(urls)
     inside = keys[:, :PREFIXES] > 0
     features = np.concatenate(
         [
-            hash_features(hashes(words), WORD, BITS),
-            hash_features(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, BITS),
+            hash_features(hashes(words), WORD, HASH_BITS),
+            hash_features(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, HASH_BITS),
         ]
     )
     owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])
@@ -121,11 +122,9 @@ def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHash
 
 
 def site_features(source: str, targets: Sequence[str]) -> SparseRows:
-    """Return one feature a link: which of `RELATIONS` its target has to its page.
+    """Return one feature a link: the relation (`RELATIONS`) of its target to its page.
 
-    Parameters
-    ----------
-    source, targets : normalised URLs of u and of n URLs v
+    All URLs must be normalised.
     """
     host, directory = _host_and_directory(source)
     found = [_relation(host, directory, *_host_and_directory(target)) for target in targets]
@@ -149,13 +148,13 @@ def _relation(host: str, directory: str, other_host: str, other: str) -> int:
 
 
 class Window(NamedTuple):
-    """The tokens around n links.
+    """The tokens around links, link after link in document order.
 
     Attributes
     ----------
-    words : uint64 (m,), those near the first link in document order, then those of the next ...
-    offset : int32 (m,), DOM offset of each from its link
-    lengths : int64 (n,), tokens of each link
+    words : uint64 (n_tokens,), hashes of the tokens
+    offset : int32 (n_tokens,), DOM offset of each token from its link
+    lengths : int64 (n_links,), number of tokens of each link
     """
 
     words: NDArray[np.uint64]
@@ -173,16 +172,16 @@ def window(
     max_tokens: int | None = MAX_TOKENS,
     repeats: bool = False,
 ) -> Window:
-    """Find the tokens around n links of a page.
+    """Find the tokens around links of a page.
 
     Parameters
     ----------
-    words : uint64 (n_tokens,), numbers of the page's tokens
-    token_leaf : int32 (n_tokens,), the DOM leaf each lies in, ascending
-    left, right : int32 (n,), first and last leaf under each link
-    d_max : leaves looked at on either side
-    max_tokens : at most so many tokens before, inside and after a link, the nearest; None: all
-    repeats : keep a word that a leaf repeats, for learners that count
+    words : uint64 (n_tokens,), hashes of the tokens of the page
+    token_leaf : int32 (n_tokens,), DOM leaf of each token, ascending
+    left, right : int32 (n_links,), first and last DOM leaf under each link
+    d_max : largest DOM offset on either side
+    max_tokens : largest number of tokens before, inside and after a link; the nearest are used
+    repeats : whether repeated words of a leaf are kept, for learners that count words
     """
     if not repeats:
         words, token_leaf = _drop_repeats(words, token_leaf)
@@ -203,9 +202,9 @@ def window(
 
 
 def offset_features(near: Window) -> SparseRows:
-    """Return the features (t, d): a word and its DOM offset."""
+    """Return the features (t, d), each a word with its DOM offset [A02 section 2.2.2]."""
     salt = (near.offset + OFFSET_SALT).astype(np.uint64)
-    return SparseRows(hash_features(near.words, salt, BITS), row_pointers(near.lengths))
+    return SparseRows(hash_features(near.words, salt, HASH_BITS), row_pointers(near.lengths))
 
 
 def _drop_repeats(
@@ -216,7 +215,7 @@ def _drop_repeats(
     repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     if not len(repeated):
         return words, token_leaf
-    # only these few are put in order with their places, which takes much longer than to sort
+    # an argsort of all pairs takes much longer than this treatment of the few repeated pairs
     place = np.minimum(repeated.searchsorted(pairs), len(repeated) - 1)
     kept = repeated[place] != pairs
     again = (~kept).nonzero()[0]
@@ -225,27 +224,28 @@ def _drop_repeats(
 
 
 def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:
-    """Return (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
+    """Return the inputs (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
 
-    1 where a link of the same page whose first leaf is d leaves away was followed, and its target
-    had R > 1/2 or not.
+    The input (HIGH, d) of a link is 1 if another link of the page, d leaves away, has a relevant
+    target. The input (LOW, d) is 1 if such a link has an irrelevant target.
 
     Parameters
     ----------
-    page : int64 (n,), number of the page of each link, ascending
-    position : int32 (n,), first leaf of each link, ascending within a page
-    y : float64 (n,), relevance of the target, NaN if it was not fetched
-    d_max : greatest distance
+    page : int64 (n_links,), page of each link, ascending
+    position : int32 (n_links,), first leaf of each link, ascending within a page
+    y : float64 (n_links,), relevance of each target; NaN for unfetched targets
+    d_max : largest distance in leaves
 
     Returns
     -------
-    float64 (n, 2 (2 d_max + 1)), HIGH from -d_max to d_max, then LOW
+    NDArray[np.float64] of shape (n_links, 2 * (2 * d_max + 1))
+        (HIGH, d) for d from -d_max to d_max, then (LOW, d).
     """
     width = 2 * d_max + 1
     found = np.zeros((len(page), 2 * width))
     level = np.where(y > 0.5, 0, width) + d_max
     known = np.isfinite(y)
-    for apart in range(1, d_max + 1):  # links between: each covers a leaf of its own at least
+    for apart in range(1, d_max + 1):  # difference of positions: each link has a leaf of its own
         distance = position[apart:] - position[:-apart]
         near = (page[apart:] == page[:-apart]) & (distance <= d_max) & (distance >= 0)
         left = np.flatnonzero(near)

@@ -1,4 +1,4 @@
-"""The facts of a page, and the table of all known links, pages and URLs."""
+"""The features of a page and its links, and the table of all known links, pages and URLs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from focuscrawl.apprentice.hashing import ROWS, PackedRecord, SparseRows
-from focuscrawl.apprentice.link_features import ALIASES, BITS, PATTERNS, PREFIXES
+from focuscrawl.apprentice.link_features import ALIASES, HASH_SIZE, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
@@ -19,34 +19,36 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-_SPACE = 1 << BITS
 _KEYS = PREFIXES + PATTERNS + ALIASES
 _PAGE_FIELDS = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
 _COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
-_SLICE = 100_000  # links copied in one go, so that many need little memory
+_SLICE = 100_000  # links copied at once, to save memory
 _SEEN_BITS = 22
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True, slots=True)
 class PageFeatures(PackedRecord):
-    """Facts of a page u, its n links, and the m URLs among them nobody knew.
+    """Features of a page, its links, and the new URLs among their targets.
 
     Attributes
     ----------
-    relevance : float64 (1,), R(u)
-    own_keys : uint32 (1, 15), the keys of u itself
-    page_indices : int32, features of the page
-    targets : int64 (n,), numbers of the URLs the links lead to
-    position : int32 (n,), first DOM leaf of each link
-    reading : float32 (n,), log-odds of c* by the words of anchor and URL
-    links : features of each link
-    new : int64 (m,), numbers of the URLs that are new
-    urls : features of each of them
-    url_keys : uint32 (m, 15), `focuscrawl.apprentice.link_features.url_set_keys`
-    vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
-    around : float32 (n,), log-odds of c* by the words in and around each link
-    page_values : float32, of the features of the page; (0,) if all are 1
+    relevance : float64 (1,), relevance of the page
+    own_keys : uint32 (1, 15), keys (`focuscrawl.apprentice.link_features.url_set_keys`) of the
+        page's own URL
+    page_indices : int32 (n_features,), hashed features of the page
+    targets : int64 (n_links,), target of each link, as a URL id
+    position : int32 (n_links,), first DOM leaf of each link
+    reading : float32 (n_links,), critic's log-odds of relevance from the words of anchor and URL
+    links : hashed features of each link
+    new : int64 (n_new,), targets that no earlier page links to, as URL ids
+    urls : hashed features of each new URL
+    url_keys : uint32 (n_new, 15), keys of each new URL
+    vocabulary : uint8, compressed words of the page, to name hashed features
+    around : float32 (n_links,), critic's log-odds of relevance from the words in and around the
+        link
+    page_values : float32 (n_features,) or (0,), values of the features of the page; empty if all
+        are 1
     """
 
     relevance: Floats
@@ -81,34 +83,39 @@ class PageFeatures(PackedRecord):
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
-        """Unpack what `to_bytes` has packed; ValueError if it is something else.
+        """Unpack features that `to_bytes` packed.
 
         Parameters
         ----------
-        n_urls : of the crawl, above all numbers; None: the targets will be renumbered
+        data : packed features
+        n_urls : URL ids must be below this number; None skips the check
+
+        Raises
+        ------
+        ValueError
+            The data are damaged.
         """
-        features = super(PageFeatures, cls).from_bytes(
-            data
-        )  # the class is made twice, for its slots
-        _check_below(features.page_indices, _SPACE)
+        # explicit arguments, since dataclasses with slots are created twice
+        features = super(PageFeatures, cls).from_bytes(data)
+        _check_below(features.page_indices, HASH_SIZE)
         values = features.page_values
         if len(values) not in (0, len(features.page_indices)) or not (np.abs(values) <= 1.0).all():
-            raise ValueError("values of features that do not fit")
+            raise ValueError("the values of features do not match the features")
         for rows, n in (
             (features.links, len(features.targets)),
             (features.urls, len(features.new)),
         ):
-            _check_below(rows.indices, _SPACE)
+            _check_below(rows.indices, HASH_SIZE)
             _check_below(rows.lengths, len(rows.indices) + 1)
             if len(rows.lengths) != n or rows.lengths.sum(dtype=np.int64) != len(rows.indices):
-                raise ValueError("rows of features that do not fit")
+                raise ValueError("the rows of features do not match the links")
         if n_urls is not None:
             _check_below(features.targets, n_urls)
             _check_below(features.new, n_urls)
         return features
 
     def with_targets(self, targets: Ints) -> PageFeatures:
-        """Return the facts with these numbers (n,) for the URLs the links lead to."""
+        """Return the features with other URL ids (n_links,) for the targets."""
         if np.array_equal(targets, self.targets):
             return self
         old, at = np.unique(self.targets, return_index=True)
@@ -116,7 +123,7 @@ class PageFeatures(PackedRecord):
 
     @classmethod
     def concatenate(cls, parts: Sequence[PageFeatures]) -> PageFeatures:
-        """Return the facts of all links of some parts of one page, part after part."""
+        """Join the features of several parts of one page."""
         if len(parts) == 1:
             return parts[0]
         together: dict[str, Any] = {}
@@ -126,7 +133,7 @@ class PageFeatures(PackedRecord):
         return replace(parts[0], **together)
 
     def in_page_order(self) -> PageFeatures:
-        """Return the facts with the links in the order of the page."""
+        """Return the features with the links in document order."""
         order = np.argsort(self.position, kind="stable")
         if (np.diff(order) == 1).all():
             return self
@@ -134,11 +141,11 @@ class PageFeatures(PackedRecord):
         return features
 
     def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
-        """Iterate over the facts of groups of links, and of the URLs they lead to.
+        """Iterate over the features of groups of links.
 
         Parameters
         ----------
-        groups : int64 (k,) each, numbers of links. All links to one URL are in the same group
+        groups : positions of the links of each group. All links to a URL must be in one group.
         """
         for group in groups:
             targets = self.targets[group]
@@ -158,7 +165,7 @@ class PageFeatures(PackedRecord):
 
 def _check_below(numbers: NDArray[np.integer], end: int) -> None:
     if len(numbers) and not 0 <= numbers.min() <= numbers.max() < end:
-        raise ValueError(f"numbers from {numbers.min()} to {numbers.max()}, not below {end}")
+        raise ValueError(f"numbers {numbers.min()} to {numbers.max()} are not in [0, {end})")
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
@@ -168,12 +175,12 @@ def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
 
 
 def unpack_words(vocabulary: NDArray[np.uint8]) -> list[str]:
-    """Unpack what `pack_words` has packed."""
+    """Unpack words that `pack_words` packed."""
     return zlib.decompress(vocabulary.tobytes()).decode("utf-8", "surrogatepass").split("\n")
 
 
 class RowStore:
-    """`SparseRows` that grow at their end; what was put in never moves."""
+    """`SparseRows` that grow at the end; stored rows never move, so views stay valid."""
 
     def __init__(self) -> None:
         self._indices = GrowingArray(np.int32)
@@ -193,7 +200,7 @@ class RowStore:
         elif len(self._values):
             self._values.grow(start + len(rows.indices))
         self._indices.extend(rows.indices)
-        self._indptr.extend(rows.indptr[1:] + start)  # last: a lesson may be reading
+        self._indptr.extend(rows.indptr[1:] + start)  # last, since a training may read meanwhile
 
     def append(
         self, features: NDArray[np.int32], values: NDArray[np.float32] | None = None
@@ -202,45 +209,45 @@ class RowStore:
         self.extend(SparseRows(features, np.array([0, len(features)], np.int64), values))
 
     def rows(self, n: int) -> SparseRows:
-        """Return the first n rows, a view."""
+        """Return a view of the first n rows."""
         indptr = self._indptr.data[: n + 1]
         values = self._values.data[: indptr[-1]] if len(self._values) else None
         return SparseRows(self._indices.data[: indptr[-1]], indptr, values)
 
     def row_slice(self, first: int) -> SparseRows:
-        """Return the rows from number `first` on, a view."""
+        """Return a view of the rows from position `first` on."""
         return self.rows(len(self)).row_slice(first)
 
     def take(self, rows: Ints) -> RowStore:
-        """Return a store of some rows, by their numbers."""
-        taken = RowStore()
+        """Copy the rows at some positions to a new store."""
+        copied = RowStore()
         for start in range(0, len(rows), _SLICE):
-            taken.extend(self.rows(len(self)).take(rows[start : start + _SLICE]))
-        return taken
+            copied.extend(self.rows(len(self)).take(rows[start : start + _SLICE]))
+        return copied
 
 
 class LinkTable:
-    """Links in the order found, pages in the order expanded, URLs by their number.
+    """Links in the order found, pages in the order expanded, and URLs by id.
 
-    Pages can be forgotten, with all their links; links and pages are numbered as they are left.
+    Pages can be forgotten together with their links. Positions of links and pages count only
+    those that remain. Link arrays have one entry a link, URL arrays one entry a URL id.
 
     Attributes
     ----------
-    links_ever, pages_ever : links and pages ever added, those forgotten included
-    expansion : int64, of each page: how many were ever added before it
-    source, target : int64, ends of each link
-    weight : float64, what a link counts: the m-th link of a host to one URL with the same words
-        around counts 1/sqrt(m), so that what a template repeats on every page counts little more
-        than once, and a lone link fully
-    reading : float32, log-odds of c* by the words of each link
-    around : float32, the same by the words around it
-    relevance : float64, R(u) of each link's page
-    first : bool, nothing was known of the link's target before
-    position : int32, first DOM leaf of each link
-    page : int64, which row of `pages` belongs to each link
-    y : float64 by URL, the relevance a fetch has shown, NaN before
-    links, pages, addresses : features of links, pages, URLs; `url_row` by URL: which row
-    keys : uint32 (n_urls, _KEYS) by URL: path prefixes, URL patterns, aliases; 0 where unknown
+    links_ever, pages_ever : links and pages ever added, including forgotten pages
+    expansion : for each page, the number of pages added before (int64)
+    source, target : URL ids of the ends of each link (int64)
+    weight : weight of each link (float64). The m-th link of a host to a URL with the same words
+        around has the weight 1/sqrt(m), so that repeated template links count little.
+    reading, around : critic's log-odds of relevance by the words of each link, and by the words
+        around each link (float32)
+    relevance : relevance of the page of each link (float64)
+    first : whether a link was the first link to its target (bool)
+    position : first DOM leaf of each link (int32)
+    page : row in `pages` of the page of each link (int64)
+    y : relevance by URL id; NaN for unfetched URLs (float64)
+    url_row : row in `url_rows` by URL id; -1 for none (int64)
+    links, pages, url_rows : hashed features of links, pages and URLs
     """
 
     def __init__(self) -> None:
@@ -269,40 +276,40 @@ class LinkTable:
 
     @property
     def n_urls(self) -> int:
-        """URLs there is room for; all numbers met are below."""
+        """Length of the URL arrays; all URL ids are below."""
         return len(self.y)
 
     def keys(self, urls: Ints) -> NDArray[np.uint32]:
-        """Return the keys of `urls`, uint32 (n, _KEYS)."""
+        """Return the keys (`url_set_keys`) of `urls`, uint32 (n, 15); 0 for unknown URLs."""
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
     def features_of_urls(self, urls: Ints) -> SparseRows:
-        """Return the features of the addresses of URLs that have one; beside `add`, too.
+        """Return the hashed features of URLs; this may run in a thread while `add` runs.
 
-        In rounds, another page may move the row of a URL that waits.
+        In rounds, another page may change the row of a queued URL.
         """
-        rows = self.url_row.data[urls]  # first: what these point to is there
+        rows = self.url_row.data[urls]  # first, so that all rows exist
         return self.url_rows.rows(len(self.url_rows)).take(rows)
 
     def grow(self, n_urls: int) -> None:
-        """Make room for URL numbers below `n_urls`."""
+        """Extend the URL arrays to ids below `n_urls`."""
         self._keys.grow(n_urls * _KEYS)
         self.url_row.grow(n_urls)
         self.y.grow(n_urls)
 
     def has_keys(self, url: int) -> bool:
-        """Tell whether the keys of a URL are known."""
+        """Return whether the keys of a URL are known."""
         return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> None:
-        """Take in the page of `url`; `forget` it at once, but for its URLs and its number."""
+        """Add the page of `url`; with `forget`, only its URLs and the counts are kept."""
         n = len(features.targets)
         self.grow(max(url, int(features.targets.max(initial=0))) + 1)
         table = self._keys.data.reshape(-1, _KEYS)
         table[features.new] = features.url_keys
         table[url] = features.own_keys[0]
         rows = len(self.url_rows) + np.arange(len(features.new))
-        self.url_rows.extend(features.urls)  # first: a lesson may be reading
+        self.url_rows.extend(features.urls)  # first, since a training may read meanwhile
         self.url_row.data[features.new] = rows
         links = features.links
         weight = self._weights(int(features.own_keys[0, 0]), features.targets, links)
@@ -326,15 +333,15 @@ class LinkTable:
         self.target.extend(features.targets)
 
     def without_pages(self, forgotten: Bools, n_links: int) -> Self:
-        """Return the first `n_links` links but for those of some pages; changes nothing.
+        """Return a new table with the first `n_links` links, without those of `forgotten` pages.
 
         Parameters
         ----------
-        forgotten : bool (m,), of the pages that these links are on
+        forgotten : bool (n_pages,), mask of the pages of these links
         """
         page = self.page.data[:n_links]
         links, pages = np.flatnonzero(~forgotten[page]), np.flatnonzero(~forgotten)
-        kept = copy.copy(self)  # URLs are shared: they are never forgotten
+        kept = copy.copy(self)  # both tables share the URLs, which are never forgotten
         for name in _COLUMNS:
             setattr(kept, name, _growing_array(getattr(self, name).data[links]))
         kept.page = _growing_array((np.cumsum(~forgotten) - 1)[page[links]])
@@ -343,7 +350,7 @@ class LinkTable:
         return kept
 
     def append_rest(self, other: Self, n_links: int, n_pages: int) -> None:
-        """Append what `other` has after its first `n_links` links and `n_pages` pages."""
+        """Append the links and pages of `other` after its first `n_links` and `n_pages`."""
         for name in (*_COLUMNS, "page"):
             late = getattr(other, name).data[n_links:]
             shift = len(self.pages) - n_pages if name == "page" else 0
@@ -354,11 +361,9 @@ class LinkTable:
         self.links_ever, self.pages_ever = other.links_ever, other.pages_ever
 
     def forgotten_pages(self, n_pages: int, pages_ever: int) -> Bools:
-        """Tell which of the first `pages_ever` pages are not among the first `n_pages` left.
+        """Return which of the first `pages_ever` pages are not among the first `n_pages` kept.
 
-        Returns
-        -------
-        bool (pages_ever,); (0,) if all are
+        The mask is empty if no page was forgotten.
         """
         if n_pages == pages_ever:
             return np.zeros(0, bool)
@@ -367,7 +372,7 @@ class LinkTable:
         return forgotten
 
     def _weights(self, host: int, targets: Ints, links: SparseRows) -> Floats:
-        """Weigh the links of a host by how many with equal target and words came before."""
+        """Return link weights by the number of earlier links with equal host, target and words."""
         total = np.zeros(len(links.indices) + 1, np.uint64)
         (links.indices.astype(np.uint64) * _MULTIPLIER).cumsum(out=total[1:])
         words = total[links.indptr[1:]] - total[links.indptr[:-1]]

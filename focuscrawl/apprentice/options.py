@@ -1,4 +1,4 @@
-"""Options of the apprentice, checked; the groups of features; the dense inputs of a URL."""
+"""Options of the apprentice and their checks; groups of features; dense inputs of a URL."""
 
 from __future__ import annotations
 
@@ -18,51 +18,51 @@ if TYPE_CHECKING:
 
     Init = TypeVar("Init", bound=Callable[..., None])
 
-#: hashed features of a link (u, v)
+#: groups of hashed features of a link from page u to URL v
 LINK_GROUPS = {
     "context": "words around the link by DOM offset [A02 section 2.2.2]",
-    "anchor": "words of the anchor, wherever they stand",
+    "anchor": "words of the anchor, without offsets",
     "section": "words of the heading above the link",
-    "site": "v on the same host as u, in its directory, below or above it",
+    "site": "relation of v to u: another host, same host, same directory, below or above",
 }
-#: hashed features of the page u
+#: groups of hashed features of the page u
 PAGE_GROUPS = {
     "title": "words of the title of u",
     "headings": "words of the headings of u",
     "classes": "top classes of u and all prefixes of their paths [A02 section 3.8]",
     "probabilities": "the probability of every class of u, as a value [A02 section 2.2.3]",
 }
-#: those of them that take the critic's probabilities
+#: groups that need the probabilities of the critic
 CLASS_GROUPS = frozenset({"classes", "probabilities"})
-#: hashed features of v
-URL_GROUPS = {"url": "words of v's URL, its host and directories"}
-#: numbers, see `INPUTS`
+#: groups of hashed features of v
+URL_GROUPS = {"url": "words of the URL of v, its host and directories"}
+#: groups of dense inputs, see `INPUTS`
 INPUT_GROUPS = {
-    "relevance": "R(u) over the links: mean, greatest; their number",
-    "reading": "what the critic says of the words of the links and the URL",
-    "surroundings": "what the critic says of the words around the links",
-    "rates": "how the fetches in v's directory and of URLs of v's pattern went; aliases of v",
-    "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
+    "relevance": "mean and maximum of R(u) over the links into v; number of the links",
+    "reading": "critic's score of the words of the links and of the URL of v",
+    "surroundings": "critic's score of the words around the links",
+    "rates": "relevance of earlier fetches in the directory and URL pattern of v; fetched aliases",
+    "cocitation": "(HIGH|LOW, d): relevance of fetched links within d_max [A02 section 2.2.3]",
 }
 GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
 DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates")
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
-#: links into a URL that are learned from, the first found: bounds the cost of popular URLs
+#: largest number of links into a URL in an instance, to limit the cost of popular URLs
 MAX_LINKS = 16
 _MINIMUM = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
 
-#: the dense inputs of a URL, in their order
+#: the dense inputs of a URL, in order
 INPUTS = (
     "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
-    "best_relevance",  # the greatest R(u): the baseline's score
-    "links",  # log of their number
-    "reading",  # the critic's log-odds by the words of the links and the URL, mean
-    "prefix",  # rate of the directory
-    "alias",  # a URL that is probably the same page was fetched
-    "alias_query",  # the same, but for its query
-    "pattern",  # rate of URLs that look alike
-    "around",  # the critic's log-odds by the words around the links, mean
+    "best_relevance",  # maximum of R(u), the score of best-first
+    "links",  # log of the number of links
+    "reading",  # mean log-odds of the critic by the words of the links and the URL
+    "prefix",  # rate of relevance in the directory
+    "alias",  # whether a URL that is probably the same page was fetched
+    "alias_query",  # as "alias", for URLs that differ in the query
+    "pattern",  # rate of relevance of URLs with the same pattern
+    "around",  # mean log-odds of the critic by the words around the links
 )
 _GROUP_OF = {
     "reading": "reading",
@@ -71,10 +71,10 @@ _GROUP_OF = {
     "alias": "rates",
     "alias_query": "rates",
     "around": "surroundings",
-}  # all others: relevance
+}  # all other inputs belong to the group "relevance"
 
-#: weights of the inputs before anything is learned: the baseline, tempered by the evidence of
-#: many links, by the words of the link, and by how URLs that look alike have done
+#: prior weights of the inputs: best-first, corrected by the mean over all links, by the words of
+#: the links and by the rate of the URL pattern
 PRIOR_WEIGHTS = {
     "mean_relevance": 2.0,
     "best_relevance": 1.0,
@@ -88,33 +88,36 @@ PRIOR_INTERCEPT = -1.0
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options of an apprentice: the only place of their names, defaults and checks.
+    """Names, defaults and checks of the options of an apprentice.
 
     Parameters
     ----------
-    batch, growth : fetches from one lesson to the next: `batch`, and later `growth` times those
-        made, since a lesson costs in proportion to the links known
-    memory : judged URLs learned from, the latest: bounds the cost of a lesson
-    links : links known, about: when there are more, the least promising pages are forgotten, see
-        `focuscrawl.apprentice.evidence`; bounds memory, and again the cost of a lesson
-    groups : names of `GROUPS`, the kinds of features looked at
-    d_max : DOM offsets looked at on either side of a link
-    learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (two buckets, the
-        paper's own [A02 section 2.3])
-    evidence : ``all`` known links into a URL, or its ``first`` one only, as the paper has it
-    contrast : learn only from this share of the instances, those whose R(v) differs most from
-        R(u) [A02 section 4]
-    tunnel : what an irrelevant page opened counts as its value, see `TunnelRewards`
-    graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Labels`
-    counts : a word around a link counts as often as a leaf has it, as in the paper, not once
-    tokens : words before, inside and after a link that are looked at, the nearest; 0: all within
-        `d_max`, as in the paper
-    links_into : links into a URL that are learned from, the first found; 0: all
+    batch : smallest number of fetches between two trainings
+    growth : number of fetches between two trainings, as a share of all fetches, if larger than
+        `batch`. The cost of a training grows with the number of links.
+    memory : number of latest judged URLs in a training
+    links : approximate limit of the links in memory. Beyond the limit, pages with the
+        lowest-scored targets are forgotten (`focuscrawl.apprentice.evidence`).
+    groups : names of the active feature groups, from `GROUPS`
+    d_max : largest DOM offset on either side of a link
+    learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (naive Bayes with
+        two classes [A02 section 2.3])
+    evidence : ``all`` known links into a URL, or only the ``first`` link as in the paper
+    contrast : share of the instances used for training: those with the largest difference of R(v)
+        and R(u) [A02 section 4]
+    tunnel : whether the label of an irrelevant page includes a reward for relevant pages found
+        through the page (`TunnelRewards`)
+    graded : whether labels depend on the log-odds of relevance while irrelevant pages are rare
+        (`Labels`)
+    counts : whether a word around a link counts as often as a leaf has the word, as in the paper
+    tokens : largest number of words before, inside and after a link; 0: all words within `d_max`,
+        as in the paper
+    links_into : largest number of links into a URL in an instance; 0: no limit
 
     Raises
     ------
     UserError
-        A value that cannot be.
+        An option has an invalid value.
     """
 
     batch: int = 10
@@ -140,8 +143,8 @@ class Options:
         for name in self.groups:
             if name not in GROUPS:
                 near = difflib.get_close_matches(name, GROUPS, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(GROUPS)}"
-                raise UserError(f"the apprentice has no group of features {name!r}: {hint}")
+                hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(GROUPS)}"
+                raise UserError(f"the apprentice has no feature group {name!r}: {hint}")
         for name, value, known in (
             ("learner", self.learner, LEARNERS),
             ("evidence", self.evidence, EVIDENCE),
@@ -163,21 +166,21 @@ class Options:
 
     @property
     def max_links_per_url(self) -> int:
-        """Links into a URL that are learned from, at most."""
+        """Largest number of links into a URL in an instance."""
         return self.links_into or sys.maxsize
 
     @property
     def page_options(self) -> tuple[object, ...]:
-        """The options that what is kept of a page depends on."""
+        """The options that determine the stored features of a page."""
         return frozenset(self.groups), self.d_max, self.counts, self.tokens
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options among the names in `given`, as a crawl's identity has them."""
+        """Return the options in a mapping such as the identity of a crawl; ignore other names."""
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return these options, but those `kept` that the weights of an apprentice are for."""
+        """Return these options with the ones that belong to the weights of a model from `kept`."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
@@ -187,24 +190,24 @@ def _is_number(value: object) -> bool:
 
 
 def with_options_signature(init: Init) -> Init:
-    """Give an ``__init__`` a signature with the fields of `Options` in place of its ``**options``.
+    """Replace ``**options`` in the signature of an ``__init__`` by the fields of `Options`.
 
-    Users' options are checked against the signature of a strategy, and documented by it.
+    Users' options are checked against the signature of a strategy and documented from it.
     """
-    written = signature(init)
-    *first, begin_with, _ = written.parameters.values()
+    original = signature(init)
+    *first, begin_with, _ = original.parameters.values()
     options = [
         Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
         for each in fields(Options)
     ]
-    init.__signature__ = written.replace(  # type: ignore[attr-defined]
+    init.__signature__ = original.replace(  # type: ignore[attr-defined]
         parameters=[*first, *options, begin_with]
     )
     return init
 
 
 def input_names(options: Options) -> tuple[str, ...]:
-    """Return the names of the inputs of an apprentice with these options; k of them."""
+    """Return the names of the k dense inputs of an apprentice with these options."""
     if "cocitation" not in options.groups:
         return INPUTS
     offsets = range(-options.d_max, options.d_max + 1)
@@ -215,14 +218,14 @@ def input_names(options: Options) -> tuple[str, ...]:
 
 
 def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return float64 (k,): 1 for the inputs whose group is on, 0 for the others."""
+    """Return 1 for the inputs of active groups and 0 for the others, float64 (k,)."""
     on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
     extra = len(input_names(options)) - len(INPUTS)
     return np.array([*on, *[True] * extra], np.float64)
 
 
 def prior_weights(options: Options) -> list[float]:
-    """Return the prior weights of the inputs, then that of the intercept: k + 1."""
+    """Return the prior weights of the k inputs, then that of the intercept."""
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
     return [*(weights * active_inputs(options)).tolist(), PRIOR_INTERCEPT]

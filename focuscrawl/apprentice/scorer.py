@@ -1,4 +1,4 @@
-"""Scores of URLs: the weights of a learner, over the evidence of all links known (methods 5)."""
+"""Score URLs by the weights of a learner and the evidence of all known links (methods 5)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ import numpy as np
 from focuscrawl.apprentice.evidence import UrlEvidence
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
-    SPACE,
     link_margins,
     make_instances,
     row_margins,
 )
 from focuscrawl.apprentice.learners import LinearRegressor, LogisticLearner, NaiveBayesLearner
-from focuscrawl.apprentice.link_features import cocitation
+from focuscrawl.apprentice.link_features import HASH_SIZE, cocitation
 from focuscrawl.apprentice.options import INPUTS, active_inputs, input_names, prior_weights
 
 if TYPE_CHECKING:
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def new_learner(options: Options) -> Learner:
-    """Return a learner that knows the prior only.
+    """Return an untrained learner with the prior weights of its kind.
 
-    The one that predicts relevance itself has the logistic prior's tangent at 1/2. The paper's has
-    the baseline: R(u).
+    The prior of the linear regression is the tangent of the logistic prior at 1/2. The prior of
+    naive Bayes is the best-first baseline, R(u).
     """
     prior = prior_weights(options)
     if options.learner == "nb":
@@ -43,20 +42,19 @@ def new_learner(options: Options) -> Learner:
 
 
 class Scorer:
-    """Scores URLs by a learner as it is: its weights do not change any more.
+    """Scores URLs with the fixed weights of a learner.
 
     Parameters
     ----------
-    learner : whose weights these are; to learn on from
-    options : of the apprentice
-    table : links and URLs known
-    outcomes : rates of relevance of path prefixes and URL patterns
+    learner : the trained learner
+    table : known links and URLs
+    outcomes : rates of relevance by path prefix and URL pattern
 
     Attributes
     ----------
-    weights : float64 (N_FEATURES,) of hashed features
-    dense : float64 (k + 1,) of the inputs, and the intercept
-    evidence : of all links that were added, by URL
+    weights : float64 (N_FEATURES,), weights of the hashed features
+    dense : float64 (k + 1,), weights of the dense inputs, then the intercept
+    evidence : sums over the added links, by URL
     """
 
     def __init__(
@@ -65,13 +63,13 @@ class Scorer:
         self.learner, self.options = learner, options
         self.table, self.outcomes = table, outcomes
         self.weights, self.dense = learner.linear()
-        # half the memory to go through, when a million links are scored
-        self._link_weights = self.weights[:SPACE].astype(np.float32)
+        # float32 halves the memory traffic when a million links are scored
+        self._link_weights = self.weights[:HASH_SIZE].astype(np.float32)
         self._active = active_inputs(options)
         self.evidence = self._no_evidence()
 
     def with_table(self, table: LinkTable) -> Scorer:
-        """Return a scorer with these weights over another table, without evidence."""
+        """Return a scorer with the same weights for another table, without evidence."""
         return Scorer(self.learner, self.options, table, self.outcomes)
 
     def _no_evidence(self) -> UrlEvidence:
@@ -81,11 +79,9 @@ class Scorer:
     # -- evidence --------------------------------------------------------------------------
 
     def add_new_links(self, first: int) -> Floats:
-        """Add the links from number `first` on, none of whose pages' links was followed yet.
+        """Add the links from position `first` on; return their margins, float64 (n,).
 
-        Returns
-        -------
-        Their margins: float64 (n,)
+        No link of their pages may have been followed yet.
         """
         table, links = self.table, slice(first, len(self.table))
         margin = self._link_margins(range(first, len(table)))
@@ -93,17 +89,18 @@ class Scorer:
         return margin
 
     def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
-        """Add the links of a page, the last in the table; score them and the URLs they lead to.
+        """Add the links of the last page in the table; score the links and their targets.
 
         Parameters
         ----------
-        first : number of the first of the links
-        targets : int64 (n,), where they lead
-        urls : int64 (m,), these without repetitions, ascending
+        first : position of the first link
+        targets : int64 (n_links,), targets of the links
+        urls : int64 (m,), distinct targets, ascending
 
         Returns
         -------
-        float64 (n,): score of each link by itself; float64 (m,): scores of `urls`
+        link_scores : float64 (n_links,), score of each link from that link alone
+        scores : float64 (m,), scores of `urls`
         """
         margins = self.add_new_links(first)
         dense, address = self._dense_margins(self.inputs(urls)), self._url_margins(urls)
@@ -112,22 +109,19 @@ class Scorer:
         return self.learner.response(of_target + margins), scores
 
     def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
-        """Add up the evidence of the first `n_links` links anew; score what waits.
+        """Recompute the evidence of `n_links` links; return unfetched URLs and their scores.
 
-        Words of links to what was fetched are left out: nobody asks for its score.
+        The hashed features of links to fetched URLs are skipped, as their scores are not needed.
 
         Parameters
         ----------
-        y : float64 by URL, R(v), NaN where it was not fetched
-
-        Returns
-        -------
-        The URLs with links that were not fetched, and their scores: int64 (m,), float64 (m,)
+        n_links : number of links to add
+        y : float64 (n_urls,), relevance by URL id; NaN for unfetched URLs
         """
         table = self.table
         target, counts = table.target.data[:n_links], None
         if "cocitation" in self.options.groups:
-            # a page's link to itself does not count for its other links
+            # links of a page to itself do not count
             seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
             page, position = table.page.data[:n_links], table.position.data[:n_links]
             counts = cocitation(page, position, seen, self.options.d_max)
@@ -139,46 +133,46 @@ class Scorer:
             margin=self._margins_where(np.isnan(y[target])),
             counts=counts,
         )
-        waiting = self.queued_urls(y)
-        return waiting, self.scores(waiting, self.inputs(waiting))
+        urls = self.queued_urls(y)
+        return urls, self.scores(urls, self.inputs(urls))
 
     def queued_urls(self, y: Floats) -> Ints:
-        """Return the URLs that have links and, by `y`, were not fetched."""
+        """Return the URLs with links that are unfetched by `y`."""
         urls = self.evidence.urls()
         return urls[np.isnan(y[urls])]
 
-    # -- scores, of URLs that have links -----------------------------------------------------
+    # -- scores of URLs with links -----------------------------------------------------------
 
     def inputs(self, urls: Ints) -> Floats:
-        """Return the inputs (n, k) of URLs; 0 where their group is off."""
+        """Return the dense inputs (n, k) of URLs; the inputs of inactive groups are 0."""
         inputs = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
         inputs *= self._active
         return inputs
 
     def scores(self, urls: Ints, inputs: Floats) -> Floats:
-        """Return the scores of URLs with these inputs, float64 (n,)."""
+        """Return the scores of URLs with these dense inputs, float64 (n,)."""
         margin = self.evidence.margins(urls)
         margin += self._dense_margins(inputs)
         margin += self._url_margins(urls)
         return self.learner.response(margin)
 
     def _dense_margins(self, inputs: Floats) -> Floats:
-        # no matrix product: its last bits depend on n, and scores must not
+        # no matrix product, since its last bits depend on n
         margin: Floats = (inputs * self.dense[:-1]).sum(axis=1)
         margin += self.dense[-1]
         return margin
 
     def _url_margins(self, urls: Ints) -> Floats:
-        of_addresses = self.weights[SPACE : 2 * SPACE]
+        url_weights = self.weights[HASH_SIZE : 2 * HASH_SIZE]
         return row_margins(
-            of_addresses, self.table.features_of_urls(urls), self.learner.unit_length
+            url_weights, self.table.features_of_urls(urls), self.learner.unit_length
         )
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return the parts of the linear sum behind the score of a URL that has links.
+        """Return the terms of the linear sum behind the score of a URL with links.
 
-        They are each of `input_names`, ``links (words)``: the hashed features of links and their
-        pages, ``address (words)`` and ``intercept``.
+        The terms are `input_names`, ``links (words)`` for the hashed features of links and their
+        pages, ``address (words)`` for those of the URL, and ``intercept``.
         """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
@@ -190,13 +184,7 @@ class Scorer:
         }
 
     def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return what `explain` adds up as words, feature by feature.
-
-        Returns
-        -------
-        features : int64 (n,), distinct numbers in the space of `make_instances`
-        weights : float64 (n,), what each adds to the margin
-        """
+        """Return the distinct hashed features of a URL and their terms of the linear sum."""
         instances, _ = make_instances(
             self.table,
             len(self.table),
@@ -212,15 +200,15 @@ class Scorer:
         return features.astype(np.int64), total
 
     def _link_margins(self, links: Ints | range) -> Floats:
-        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
+        page_weights, unit_length = self.weights[2 * HASH_SIZE :], self.learner.unit_length
         return link_margins(
-            self._link_weights, of_pages, self.table, links, unit_length=unit_length
+            self._link_weights, page_weights, self.table, links, unit_length=unit_length
         )
 
     def _margins_where(self, wanted: Bools) -> Floats:
-        """Return the margins of those of the first n links that are `wanted` (n,), else 0.
+        """Return the margins of the first n links where `wanted` (n,) is True, 0 elsewhere.
 
-        Late in a crawl of a small site nearly all links lead to what was fetched.
+        Late in a crawl of a small site, nearly all links lead to fetched URLs.
         """
         if 2 * np.count_nonzero(wanted) > len(wanted):
             return self._link_margins(range(len(wanted)))

@@ -18,7 +18,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import crawl_options, train_apprentice
-from focuscrawl.report.plain_text import table
+from focuscrawl.report.plain_text import align_columns
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 
@@ -84,7 +84,7 @@ def train(
     focuscrawl apprentice train crawls/first --out models/x --d-max cv --web pages.warc
     focuscrawl crawl -a apprentice=models/cycling-links ...
     """
-    FORMAT.check_out(out)
+    FORMAT.check_output(out)
     with closing(open_store(crawl_dir)) as store:
         options = _update_options(crawl_options(store) or Options(), options_json)
         changes: dict[str, Any] = {
@@ -165,7 +165,7 @@ def _choose_d_max(store: CrawlStore, options: Options, critic: Critic, web: Web)
     for each in trials:
         numbers = (each.log_loss, each.excess_loss, each.error, each.auc, each.high, each.low)
         rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
-    click.echo("\n".join(table(rows, left=set())))
+    click.echo("\n".join(align_columns(rows, left=set())))
     click.echo(
         f"Chosen d_max = {d_max}: the smallest value with a log loss within one standard error "
         f"of the least (d_max = {best.d_max})"

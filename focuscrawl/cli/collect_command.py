@@ -21,7 +21,7 @@ from focuscrawl.collection.export_files import (
 )
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.metadata import LanguageFilter
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
 
@@ -84,7 +84,7 @@ def collect(
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
     check_output(out)
-    languages = () if language is None else LANGUAGES.read("--language", language)
+    languages = () if language is None else LANGUAGES.parse("--language", language)
     LanguageFilter(languages)  # raises an error for languages that cannot be detected
     options = ExportOptions(min_relevance, languages, extractor, near_duplicates)
     with (
@@ -108,11 +108,11 @@ def collect(
     if not exported.webs:
         click.echo(
             "Warning: the recording of the crawl is missing, so only pages whose text was "
-            "extracted before are exported, without their robots wishes. Name a recording with "
-            "--web",
+            "extracted before are exported, without their robots directives. Name a recording "
+            "with --web",
             err=True,
         )
-    pages = counted(len(exported.pages), "page")
+    pages = pluralize(len(exported.pages), "page")
     skipped = describe_skipped(exported)
     click.echo(
         f"Exported {pages} of {exported.fetched:,} with relevance ≥ {min_relevance:g}"

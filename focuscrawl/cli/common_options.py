@@ -13,10 +13,10 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.user_input import Progress, is_store
+from focuscrawl.foundation.user_input import Progress, is_sqlite_file
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -64,14 +64,22 @@ EXAMPLES_WEB = "Recorded web with the pages: a .warc or .warc.gz file, or `demo`
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
-def path_option(name: str, text: str, **options: Any) -> Callable[[Decorated], Decorated]:
+def path_option(
+    name: str, text: str, metavar: str = "FILE", **options: Any
+) -> Callable[[Decorated], Decorated]:
     """Return an option that takes a file or folder; `options` are passed to `click.option`."""
-    return click.option(name, type=PATH, help=text, **options)
+    return click.option(name, type=PATH, metavar=metavar, help=text, **options)
 
 
 def out_option(text: str, metavar: str = "PATH") -> Callable[[Decorated], Decorated]:
     """Return the required option ``--out``."""
-    return path_option("--out", text, required=True, metavar=metavar)
+    return path_option("--out", text, metavar, required=True)
+
+
+def urls_option(name: str, pages: str) -> Callable[[Decorated], Decorated]:
+    """Return a repeatable option that takes URLs or a file of URLs."""
+    text = f"{pages}: URLs or a file of URLs; repeatable."
+    return click.option(name, multiple=True, metavar="URLS|FILE", help=text)
 
 
 def integer_option(
@@ -172,7 +180,7 @@ def check_output_file(path: Path | None, option: str) -> None:
                 raise UserError(
                     f"{path} is an input file of this command: name another file with {option}"
                 )
-    if is_store(path) or (path.name == MANIFEST and path.exists()):
+    if is_sqlite_file(path) or (path.name == MANIFEST and path.exists()):
         raise UserError(f"{path} belongs to a crawl or a model: name another file with {option}")
 
 
@@ -186,30 +194,18 @@ def reporting_write_errors(path: Path, advice: str) -> Iterator[None]:
 
 
 def write_file(path: Path, content: bytes, option: str) -> Path:
-    """Write the file that the user named with `option`; return the path of the file.
-
-    Raises
-    ------
-    UserError
-        The file cannot be written.
-    """
+    """Write the file that the user named with `option`; return the path of the file."""
     with reporting_write_errors(path, f"name another file with {option}"):
         path.write_bytes(content)
     return path
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write files into a folder, which is created if needed; return the paths of the files.
-
-    Raises
-    ------
-    UserError
-        A file cannot be written.
-    """
+    """Write files into a folder, which is created if needed; return the paths of the files."""
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            write_whole(folder / name, content)
+            write_atomically(folder / name, content)
     return [folder / name for name in files]
 
 
@@ -252,14 +248,8 @@ def run_crawl(
 
     After Ctrl-C or SIGTERM the crawl stops cleanly, and the function returns.
 
-    Parameters
-    ----------
-    arguments : Mapping[str, str | None]
-        Arguments of the spider by name; None: the argument is not passed.
-    settings : Iterable[str]
-        Scrapy settings, each ``NAME=VALUE``.
-    allow_unreachable_seeds : bool
-        Whether to return, not exit, if no start page could be fetched.
+    Arguments of the spider that are None are not passed; the settings are ``NAME=VALUE``. With
+    `allow_unreachable_seeds`, the function returns even if no start page could be fetched.
     """
     command = ["-m", "focuscrawl", "crawl"]
     for name, value in arguments.items():

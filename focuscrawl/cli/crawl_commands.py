@@ -14,8 +14,8 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain_text import middle, printable
-from focuscrawl.report.status import controlled, open_store, status_of
+from focuscrawl.report.plain_text import printable, shorten_middle
+from focuscrawl.report.status import open_control, open_store, status_of
 from focuscrawl.report.why import Explanation
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> 
     """
     if as_json:
         for crawl in crawls:
-            click.echo(json.dumps({"crawl_dir": crawl, **status_of(crawl).plain()}))
+            click.echo(json.dumps({"crawl_dir": crawl, **status_of(crawl).to_dict()}))
         return
     live = sys.stdout.isatty() and not once
     with suppress(KeyboardInterrupt) if live else nullcontext():
@@ -69,7 +69,7 @@ def _status_or_error(crawl: str) -> Status | UserError:
 
 
 def _have_all_stopped(statuses: _Statuses) -> bool:
-    return all(not isinstance(each, UserError) and each.ended for each in statuses.values())
+    return all(not isinstance(each, UserError) and each.is_stopped for each in statuses.values())
 
 
 def _show(statuses: _Statuses, printed_lines: int, *, live: bool) -> int:
@@ -80,7 +80,7 @@ def _show(statuses: _Statuses, printed_lines: int, *, live: bool) -> int:
         lines += [crawl, *(f"  {line}" for line in text.splitlines())]
     if live:  # a wrapped line could not be erased completely
         width = shutil.get_terminal_size().columns
-        lines = [middle(line, width - 1) for line in lines]
+        lines = [shorten_middle(line, width - 1) for line in lines]
     click.echo((_CLEAR.format(printed_lines) if printed_lines else "") + "\n".join(lines))
     return len(lines)
 
@@ -107,12 +107,12 @@ def pause(crawl: str, wait: float) -> None:
     The crawl finishes the requests in progress and starts no new ones. A paused crawl stays
     paused if its process is restarted.
     """
-    controlled_crawl = controlled(crawl)
-    controlled_crawl.ask(Command.PAUSE)
+    controlled_crawl = open_control(crawl)
+    controlled_crawl.send(Command.PAUSE)
     if not controlled_crawl.in_use:
         click.echo(f"{controlled_crawl.name} is not running; it will be paused when it starts")
         return
-    _wait_for(controlled_crawl, wait, "paused", lambda: controlled_crawl.status().paused)
+    _wait_for(controlled_crawl, wait, "paused", lambda: controlled_crawl.status().is_paused)
 
 
 @click.command()
@@ -123,14 +123,14 @@ def resume(crawl: str, wait: float) -> None:
 
     To resume a crawl whose process has ended, repeat the command that started the crawl.
     """
-    controlled_crawl = controlled(crawl)
-    if controlled_crawl.wanted is not Command.PAUSE:
+    controlled_crawl = open_control(crawl)
+    if controlled_crawl.command is not Command.PAUSE:
         raise UserError(f"{controlled_crawl.name} is not paused: nothing to resume")
-    controlled_crawl.ask(Command.RUN)
+    controlled_crawl.send(Command.RUN)
     if not controlled_crawl.in_use:
         click.echo(f"{controlled_crawl.name} is not running; it will not be paused when it starts")
         return
-    _wait_for(controlled_crawl, wait, "resumed", lambda: not controlled_crawl.status().paused)
+    _wait_for(controlled_crawl, wait, "resumed", lambda: not controlled_crawl.status().is_paused)
 
 
 @click.command()
@@ -141,10 +141,10 @@ def stop(crawl: str, wait: float) -> None:
 
     The crawl finishes the requests in progress. The command that started the crawl resumes it.
     """
-    controlled_crawl = controlled(crawl)
+    controlled_crawl = open_control(crawl)
     if not controlled_crawl.in_use:
         raise UserError(f"no crawl is running in {controlled_crawl.name}: nothing to stop")
-    controlled_crawl.ask(Command.STOP)
+    controlled_crawl.send(Command.STOP)
     _wait_for(controlled_crawl, wait, "stopped", lambda: not controlled_crawl.in_use)
 
 
@@ -157,7 +157,7 @@ def extend(crawl: str, budget: int, wait: float) -> None:
 
     To extend a crawl that has stopped, repeat its command with -a budget=BUDGET.
     """
-    controlled_crawl = controlled(crawl)
+    controlled_crawl = open_control(crawl)
     name = controlled_crawl.name
     if not controlled_crawl.in_use:
         fetched = controlled_crawl.status().fetched
@@ -173,8 +173,8 @@ def extend(crawl: str, budget: int, wait: float) -> None:
             f"no crawl is running in {name}: resume it with the command that started it and "
             f"{option}={budget}"
         )
-    controlled_crawl.extend(budget)
-    _wait_for(controlled_crawl, wait, "extended", lambda: not controlled_crawl.extending)
+    controlled_crawl.set_budget(budget)
+    _wait_for(controlled_crawl, wait, "extended", lambda: not controlled_crawl.has_new_budget)
 
 
 def _wait_for(

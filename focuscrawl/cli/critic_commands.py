@@ -50,9 +50,9 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.page.words import PageWords
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import (
     Label,
     choose_min_examples,
@@ -69,11 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.assessment import CheckReport, Example
-    from focuscrawl.critic.example_checks import (
-        FewExamplesReport,
-        JudgedPage,
-        ShareEstimate,
-    )
+    from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, ShareEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
@@ -127,8 +123,8 @@ def train(
     """Train a critic and write it to --out.
 
     There are two sources of examples. LABELS is a CSV file url,topic[,split] or a Dmoz dump
-    (content.rdf.u8 or .gz); rows with the split `test` are kept for `critic check`. For a single
-    topic, give --words, --description, --good, --bookmarks, --bad, or several of these options.
+    (content.rdf.u8 or .gz). Rows with the split `test` are reserved for `critic check`. For a
+    single topic, give --words, --description, --good, --bookmarks, --bad, or several of these.
 
     Pages are read from the recorded web --web, which also has the off-topic pages. Without --web,
     a polite crawl fetches the example pages and other pages and saves them in --crawl-dir.
@@ -149,7 +145,7 @@ def train(
             "no examples to train on: give a file LABELS, or --words, --description, --good or "
             "--bookmarks for a single topic"
         )
-    FORMAT.check_out(Path(out), force=force)
+    FORMAT.check_output(Path(out), force=force)
     if labels is not None:
         with closing(ProgressBar("Reading")) as progress:
             trained = _train_on_labels(labels, progress=progress, **training)
@@ -164,12 +160,7 @@ def train(
 
 
 def _train_on_labels(
-    labels: str,
-    *,
-    web: str | None,
-    kind: str | None,
-    progress: Progress,
-    **training: Any,
+    labels: str, *, web: str | None, kind: str | None, progress: Progress, **training: Any
 ) -> TrainedCritic:
     rows = _read_labels_or_dmoz(labels, **training)
     if ".rdf" in Path(labels).name:
@@ -302,7 +293,7 @@ def check(
         writer = csv.writer(text)
         writer.writerow(["url", "topic", "predicted", "probability"])
         writer.writerows(
-            (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
+            (*map(escape_csv_cell, prediction[:3]), f"{prediction.probability:.6g}")
             for prediction in predictions
         )
         write_file(table, text.getvalue().encode(), "--csv")
@@ -418,12 +409,12 @@ def _report_lines(
         f"{_describe_recall(report, good)} {_describe_precision(listed, wrong)}",
         f"Good examples: {good}, bad examples: {len(examples) - good}"
         + "".join(f"; {n} skipped ({reason})" for reason, n in skipped.items()),
-        f"{len(called)} of {counted(len(report.others), 'other page')} judged relevant",
+        f"{len(called)} of {pluralize(len(report.others), 'other page')} judged relevant",
     ]
     bad = [page.relevance for page in report.examples if page.label != report.topic]
     if bad:
         lines.append(
-            f"{sum(each > 0.5 for each in bad)} of {counted(len(bad), 'bad example')} judged "
+            f"{sum(each > 0.5 for each in bad)} of {pluralize(len(bad), 'bad example')} judged "
             "relevant when held out"
         )
     lines += [f"Warning: {one_line(warning)}" for warning in report.warnings]
@@ -519,7 +510,7 @@ def _join_words(words: Sequence[str]) -> str:
     metavar="CRITIC",
     help="Earlier critic, to compare both on the examples that only CRITIC was trained on.",
 )
-@common_options.path_option("--out", "JSON file for all results.", metavar="FILE")
+@common_options.path_option("--out", "JSON file for all results.")
 def quality(
     *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
 ) -> None:
@@ -543,7 +534,7 @@ def quality(
         measured = Quality.measure(trained, marked, opened, previous=earlier, progress=progress)
     if out is not None:
         with reporting_write_errors(out, "name another file with --out"):
-            write_whole(out, measured.json())
+            write_atomically(out, measured.json())
     reason = "the critic judges no example relevant" if measured.off else "no off-topic examples"
     click.echo(
         f"{measured.on} relevant examples, {measured.off} off-topic examples, "
@@ -557,7 +548,7 @@ def quality(
     if measured.change is not None:
         change = measured.change
         click.echo(
-            f"{counted(change.pages, 'new example')}: {change.right_before} judged right by the "
+            f"{pluralize(change.pages, 'new example')}: {change.right_before} judged right by the "
             f"earlier critic, {change.right} by this one"
         )
     for page in measured.doubtful[:_SHOWN]:

@@ -30,10 +30,10 @@ from focuscrawl.critic.phrase_model import (
 )
 from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import lines_of, read_text, split_urls
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.foundation.user_input import numbered_lines, read_text, split_urls
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.taxonomy import Label
@@ -104,18 +104,12 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
             continue
         if not Path(each).exists():
             raise UserError(f"{each} is neither an http(s) URL nor a file of URLs")
-        urls += lines_of(read_text(each)).values()
+        urls += numbered_lines(read_text(each)).values()
     return [normalize(url) or url for url in urls]  # the topic definition rejects invalid URLs
 
 
 def read_description(argument: str) -> str:
-    """Return a description of a topic: the argument, or the text of the file it names.
-
-    Raises
-    ------
-    UserError
-        The argument is a single word that names no file, or the file is empty or unreadable.
-    """
+    """Return a description of a topic: the argument, or the text of the file it names."""
     if os.path.isfile(argument):  # noqa: PTH113 - a paragraph may be too long for a path
         text = read_text(argument)
         if not text.strip():
@@ -155,9 +149,9 @@ def describe_definition(definition: TopicDefinition) -> str:
     """Return the contents of a topic definition in one line."""
     contents = [
         *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
-        *([counted(len(definition.words), "phrase")] if definition.words else []),
-        counted(len(definition.good), "good page"),
-        counted(len(definition.bad), "bad page"),
+        *([pluralize(len(definition.words), "phrase")] if definition.words else []),
+        pluralize(len(definition.good), "good page"),
+        pluralize(len(definition.bad), "bad page"),
     ]
     return ", ".join(contents)
 
@@ -217,9 +211,9 @@ def fetch_examples(
         crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds
     )
     recording = folder / _RECORDING
-    and_others = f" and {counted(others, 'other page')}" if max_distance != 0 else ""
+    and_others = f" and {pluralize(others, 'other page')}" if max_distance != 0 else ""
     target = recording if source is None else folder
-    click.echo(f"Fetching {counted(len(seeds), 'example')}{and_others} into {target}", err=True)
+    click.echo(f"Fetching {pluralize(len(seeds), 'example')}{and_others} into {target}", err=True)
     strategy, strategy_settings = "random", list[str]()
     if max_distance is not None:
         options = {"depth": max_distance, "width": -(-others // len(seeds))}
@@ -248,7 +242,7 @@ def fetch_examples(
     except SystemExit:
         _remove_unstarted_crawl(folder)
         raise
-    none = f"none of {counted(len(seeds), 'example')} could be fetched as a page"
+    none = f"none of {pluralize(len(seeds), 'example')} could be fetched as a page"
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
@@ -260,7 +254,7 @@ def fetch_examples(
         raise UserError(f"{none}: {_list_urls(missing)}; see the log {folder / _LOG}")
     if missing:
         click.echo(
-            f"{counted(len(missing), 'example')} could not be fetched as a page: "
+            f"{pluralize(len(missing), 'example')} could not be fetched as a page: "
             f"{_list_urls(missing)}",
             err=True,
         )
@@ -276,7 +270,7 @@ def _create_crawl_folder(folder: str | Path, seeds: Sequence[str]) -> Path:
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_whole(folder / _SEEDS, "\n".join(seeds))
+        write_atomically(folder / _SEEDS, "\n".join(seeds))
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
@@ -298,11 +292,11 @@ def _fetch_errors(folder: Path) -> str:
             summary = Summary.of(store)
     except UserError:
         return ""
-    return summary.errors_in_words() if summary.fetched else ""
+    return summary.describe_errors() if summary.fetched else ""
 
 
 def _list_urls(urls: Sequence[str]) -> str:
-    shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
+    shown = [shorten_middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
     more = len(urls) - len(shown)
     return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])
 
@@ -312,23 +306,13 @@ def _list_urls(urls: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class TopicExamples:
-    """Examples of one topic from the command line: phrases and pages.
-
-    Attributes
-    ----------
-    words, description, name : str | None
-        Values of the options ``--words``, ``--description`` and ``--name``.
-    phrases : list[list[str]]
-        Words of each phrase; the description is the last phrase.
-    good, bad : list[str]
-        URLs of relevant and of off-topic pages.
-    """
+    """Examples of one topic from the command line: phrases and pages."""
 
     words: str | None
     description: str | None
-    phrases: list[list[str]]
-    good: list[str]
-    bad: list[str]
+    phrases: list[list[str]]  # words of each phrase; the description is the last phrase
+    good: list[str]  # URLs of relevant pages
+    bad: list[str]  # URLs of off-topic pages
     name: str | None
 
     @property
@@ -344,13 +328,7 @@ class TopicExamples:
 
 
 def topic_examples_options(command: Command) -> Command:
-    """Add the options that describe a topic; the command gets their values as ``examples``.
-
-    Raises
-    ------
-    UserError
-        A file that an option names is empty or cannot be read.
-    """
+    """Add the options that describe a topic; the command gets their values as ``examples``."""
 
     @common_options.WORDS
     @common_options.DESCRIPTION
@@ -398,10 +376,7 @@ def train_on_topic_examples(
 ) -> TrainedCritic:
     """Train the critic of one topic.
 
-    Parameters
-    ----------
-    crawl : Mapping[str, Any]
-        Parameters of `fetch_examples`, which fetches example pages if `web` is None.
+    If `web` is None, `fetch_examples` fetches the pages with the parameters `crawl`.
     """
     _check_kind(kind, examples, web)
     if kind == PhraseModel.kind:

@@ -38,7 +38,7 @@ from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
 from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
 from focuscrawl.feedback.teacher import KEY_VARIABLE
 from focuscrawl.offline.link_graph import CrawlGraph
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import check_marked_classes, edit_definition, read_definition, training_urls
@@ -61,9 +61,9 @@ _WEB = click.option(
     "--web", help="Recorded web with pages and examples that the crawl did not record."
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
-_OUT = common_options.path_option("--out", "CSV file for the pages to judge.", metavar="FILE")
+_OUT = common_options.path_option("--out", "CSV file for the pages to judge.")
 _ANSWERS = common_options.path_option(
-    "--answers", "CSV file from --out with your verdicts filled in.", metavar="FILE"
+    "--answers", "CSV file from --out with your verdicts filled in."
 )
 
 
@@ -78,17 +78,17 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     URLs. A running crawl does the last two steps itself, before its next fetch. To resume a
     stopped crawl, repeat the command that started the crawl.
     """
-    made, path = read_definition(definition), crawl_dir / DEFINITION_FILE
-    before = read_definition(path) if path.exists() else made
-    _apply(made, crawl_dir, web)
+    wanted, path = read_definition(definition), crawl_dir / DEFINITION_FILE
+    before = read_definition(path) if path.exists() else wanted
+    _apply(wanted, crawl_dir, web)
     if definition.resolve() != path.resolve():
 
         def with_new_judgements(now: TopicDefinition) -> TopicDefinition:
             good = [url for url in now.good if url not in before.good]
             bad = [url for url in now.bad if url not in before.bad]
-            return made.with_judgements(good, bad)  # judged while the critic was trained
+            return wanted.with_judgements(good, bad)  # judged while the critic was trained
 
-        edit_definition(path, with_new_judgements, lambda: made)
+        edit_definition(path, with_new_judgements, lambda: wanted)
 
 
 @click.command()
@@ -116,12 +116,12 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
         raise UserError(
             f"class {wanted} is relevant already. Relevant classes: {', '.join(known.topics)}"
         )
-    made = mark_class(known, wanted)
-    check_marked_classes(made)
-    check_applicable(made, crawl_dir, web=web)
-    made = edit_definition(path, lambda now: mark_class(now, wanted), lambda: known)
-    _apply(made, crawl_dir, web)
-    click.echo(f"{path}: {describe_definition(made)}")
+    updated = mark_class(known, wanted)
+    check_marked_classes(updated)
+    check_applicable(updated, crawl_dir, web=web)
+    updated = edit_definition(path, lambda now: mark_class(now, wanted), lambda: known)
+    _apply(updated, crawl_dir, web)
+    click.echo(f"{path}: {describe_definition(updated)}")
 
 
 @click.command("suggest")
@@ -204,19 +204,21 @@ def suggest_command(
             f"no page of {crawl_dir} is left to judge: crawl more pages or choose another --kind"
         )
     if session is not None:
-        made = _ask_teacher(session, pages, known, path)
+        updated = _ask_teacher(session, pages, known, path)
     else:
         judged = _get_judgements(pages, out, answers)
         if judged is None:
             return
-        made = known
+        updated = known
         if any(judged):  # save the judgements even if they cannot be applied
-            made = edit_definition(path, lambda now: now.with_judgements(*judged), lambda: known)
-    if made is known:
+            updated = edit_definition(
+                path, lambda now: now.with_judgements(*judged), lambda: known
+            )
+    if updated is known:
         click.echo(_NO_CHANGE)
         return
-    _apply(made, crawl_dir, web)
-    click.echo(f"{path}: {describe_definition(made)}")
+    _apply(updated, crawl_dir, web)
+    click.echo(f"{path}: {describe_definition(updated)}")
 
 
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
@@ -277,8 +279,8 @@ def neighbours_command(
     if not any(judged):
         click.echo(_NO_CHANGE)
         return
-    made = edit_definition(definition, lambda now: now.with_judgements(*judged), lambda: known)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, lambda now: now.with_judgements(*judged), lambda: known)
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 def _find_neighbours(
@@ -295,7 +297,7 @@ def _find_neighbours(
     with ExitStack() as stack:
         for each in crawls:
             store = stack.enter_context(closing(open_store(each)))
-            graphs.append(CrawlGraph.of(store))
+            graphs.append(CrawlGraph.from_store(store))
             webs += open_page_webs(store.identity(), Path(each))
         if not webs:
             webs = [fetch_examples(examples, max_distance=1, **crawl_options)]
@@ -327,7 +329,7 @@ def _ask_on_terminal(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]
     for number, page in enumerate(pages, 1):
         click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
         click.echo(f"  {one_line(page.title, 90)}")
-        click.echo(f"  {middle(one_line(page.url), 110)}")
+        click.echo(f"  {shorten_middle(one_line(page.url), 110)}")
         try:
             answer = click.prompt(
                 "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
@@ -368,7 +370,7 @@ def _ask_teacher(
 
     Each verdict is saved before the next request, so Ctrl-C or a failing teacher loses none.
     """
-    made, tokens, found = known, 0, Counter[str]()
+    updated, tokens, found = known, 0, Counter[str]()
     with closing(session):
         try:
             for number, answer in enumerate(session.ask(pages), 1):
@@ -376,16 +378,16 @@ def _ask_teacher(
                 word = answer.outcome if answer.outcome in ("no verdict", "unread") else ""
                 word = word or _VERDICT_WORDS[answer.verdict]
                 found[word] += 1
-                url = middle(one_line(answer.page.url), 90)
+                url = shorten_middle(one_line(answer.page.url), 90)
                 click.echo(f"{number}/{len(pages)}  {word:10}  {url}")
                 if answer.verdict is not None:
-                    made = _save_verdict(path, known, answer.page.url, good=answer.verdict)
+                    updated = _save_verdict(path, known, answer.page.url, good=answer.verdict)
         except KeyboardInterrupt:
             click.echo("Interrupted: the verdicts so far are saved", err=True)
         except UserError as error:
-            if made is known:
+            if updated is known:
                 raise
-            n = counted(found["good"] + found["bad"], "answer")
+            n = pluralize(found["good"] + found["bad"], "answer")
             raise UserError(
                 f"{error}. {n} saved in {path}: apply them with `focuscrawl topic apply`"
             ) from None
@@ -393,7 +395,7 @@ def _ask_teacher(
             if found:
                 verdicts = ", ".join(f"{n} {word}" for word, n in found.items())
                 click.echo(f"{one_line(session.model)}: {verdicts}; {tokens:,} tokens")
-    return made
+    return updated
 
 
 def _save_verdict(path: Path, known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:

@@ -14,12 +14,12 @@ from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
-from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, learn
+from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, add_crawl
 from focuscrawl.offline.knowledge_export import read_crawl_record
-from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import parse_topics
@@ -47,7 +47,7 @@ def knowledge() -> None:
     help="Topic paths of the crawls, separated by commas.",
 )
 @common_options.path_option(
-    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]", metavar="FILE"
+    "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
 )
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
@@ -101,13 +101,13 @@ def _check_topic(folder: Path, topics: str) -> None:
 def _learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     _check_topic(folder, topics)
     with closing(open_store(folder)) as store, history_progress_bar(store, "Learning") as bar:
-        return learn(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
+        return add_crawl(path, read_crawl_record(store, name=str(folder), on_page=bar.update))
 
 
 def _describe_update(update: UpdateCounts) -> str:
     return (
-        f"{counted(update.fetches, 'fetch')}, "
-        f"{update.relevant:,} relevant; {counted(update.new, 'new page')}, "
+        f"{pluralize(update.fetches, 'fetch')}, "
+        f"{update.relevant:,} relevant; {pluralize(update.new, 'new page')}, "
         f"{update.changed:,} changed, {update.unchanged:,} unchanged, {update.failed:,} failed"
     )
 
@@ -139,18 +139,28 @@ def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
     rows = [["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]]
     for number, name, at, *numbers in known.history():
         counts = [f"{n:,}" for n in numbers]
-        rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
+        rows.append(
+            [str(number), *counts, str(at), shorten_middle(one_line(str(name)), _URL // 2)]
+        )
     weights = list(known.keywords.weights.items())[:top]
     keywords = ", ".join(f"{one_line(word)} {weight:.2f}" for word, weight in weights)
-    lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
-    lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
+    lines = [
+        *(f"{name:<11}{value}" for name, value in facts.items()),
+        "",
+        *align_columns(rows, {7, 8}),
+    ]
+    lines += [
+        "",
+        "seeds",
+        *(f"  {shorten_middle(one_line(url), _URL)}" for url in known.seeds(top)),
+    ]
     return [*lines, "", "keywords", f"  {keywords}"]
 
 
 def _describe_url(known: Knowledge, argument: str) -> list[str]:
     url = normalize(argument)
     if url is None:
-        raise UserError(f"{argument} {no_url(argument)}")
+        raise UserError(f"{argument} {invalid_url_message(argument)}")
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])
@@ -158,8 +168,8 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     lines = [
         f"{one_line(page.url)}",
         f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
-        f"  fetched at time {page.visited:.2f}; fetched again {counted(page.accesses, 'time')}, "
-        f"{counted(page.changes, 'change')} found"
+        f"  fetched at time {page.visited:.2f}; fetched again {pluralize(page.accesses, 'time')}, "
+        f"{pluralize(page.changes, 'change')} found"
         + ("" if page.changed is None else f", the latest at time {page.changed:.2f}"),
     ]
     if page.failures:
@@ -174,9 +184,7 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
 @click.argument("topic")
 @click.option("--budget", metavar="N", required=True, help="Number of fetches; 0: no limit.")
 @common_options.path_option(
-    "--knowledge",
-    "Knowledge file of the topic.  [default: knowledge/TOPIC.db]",
-    metavar="FILE",
+    "--knowledge", "Knowledge file of the topic.  [default: knowledge/TOPIC.db]"
 )
 @click.option(
     "--critic",
@@ -216,7 +224,7 @@ def recrawl(
     """
     topics = _normalise_topics(topic)
     path = knowledge or _default_path(topics)
-    whole_number().read("--budget", budget)
+    whole_number().parse("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     existing_file = None
     if path.exists():
@@ -261,7 +269,7 @@ def _lock_recrawl(path: Path) -> Iterator[None]:
     busy = f"another recrawl with {path} is running: wait for its end, or name another file"
     try:
         # the lock of the knowledge file itself is needed at the end, to add the crawl
-        with changing(path.with_name(f"{path.name}.recrawl"), patience=0.0, busy=busy):
+        with update_lock(path.with_name(f"{path.name}.recrawl"), timeout=0.0, busy=busy):
             yield
     finally:
         if is_new_folder:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import check_output_folder, write_files
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import refuse_link, write_whole
+from focuscrawl.foundation.files import refuse_link, write_atomically
 from focuscrawl.lab.evaluator import load_evaluators
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.results import Results, collect_results
@@ -55,7 +55,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     with _lock_folder(out):
         failed = crawl_with_progress(runs, processes, study.title, keep=keep)
         results = collect_results(study, runs, out, failed, evaluators)
-    write_whole(out / "tables.md", format_markdown(results))
+    write_atomically(out / "tables.md", format_markdown(results))
     click.echo(format_text(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:

@@ -12,7 +12,7 @@ import click
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError, WorkerError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import as_user_error
 from focuscrawl.report.plain_text import printable
 
@@ -92,7 +92,7 @@ class _LazyCommands(OneLineErrorGroup):
             return None
         module = f"focuscrawl.{_SUBCOMMANDS[cmd_name][0]}"
         extra = REQUIRED_EXTRAS.get(cmd_name)
-        with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
+        with nullcontext() if extra is None else require_extra(extra, f"focuscrawl {cmd_name}"):
             command: click.Command = getattr(importlib.import_module(module), cmd_name)
         return command
 

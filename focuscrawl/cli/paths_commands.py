@@ -18,7 +18,7 @@ from focuscrawl.cli.common_options import check_output_file, run_crawl
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import FORMAT, read_model, save_model
@@ -35,7 +35,7 @@ from focuscrawl.paths.training_paths import (
     write_paths,
 )
 from focuscrawl.report.goals import goal_pages, write_goals
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 from focuscrawl.webs.live_web import LiveWeb
@@ -76,7 +76,6 @@ def label_options(command: Command) -> Command:
         "--labels",
         "CSV file of labelled pages: a column url and a column of labels.",
         required=True,
-        metavar="FILE",
     )
     @click.option(
         "--column",
@@ -155,7 +154,6 @@ def training_options(command: Command) -> Command:
     "--warc",
     "On the live Web: WARC file that records the visited pages.  [default: the name of --out "
     "with .warc.gz]",
-    metavar="FILE",
 )
 @click.option("--agent", metavar="TEXT", help="On the live Web: User-Agent header to send.")
 @click.option(
@@ -179,7 +177,7 @@ def record(
     """
     start_url = normalize(start)
     if start_url is None:
-        raise UserError(f"{start} {no_url(start)}")
+        raise UserError(f"{start} {invalid_url_message(start)}")
     earlier = read_paths(out) if out.exists() else []
     with ExitStack() as opened:
         if web is not None:
@@ -191,7 +189,7 @@ def record(
                 )
             pages, start_url = WebPages(source), known
         else:
-            networks = Networks.of(filter(None, private.split(",")))
+            networks = Networks.parse(filter(None, private.split(",")))
             recorder = opened.enter_context(
                 WarcRecorder(warc or out.with_name(f"{out.name.partition('.')[0]}.warc.gz"))
             )
@@ -203,7 +201,7 @@ def record(
             saved = session.walk.saved
             if saved:
                 write_paths([*earlier, *saved], out)
-            click.echo(f"{counted(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
+            click.echo(f"{pluralize(len(saved), 'path')} saved" + (f" in {out}" if saved else ""))
 
 
 class _Session:
@@ -327,7 +325,7 @@ def extract(
     graph = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_store(source)) as store:
-            graph = CrawlGraph.of(store)
+            graph = CrawlGraph.from_store(store)
         links, resolve = graph.links, graph.resolve
     else:
         web = open_web(source)
@@ -353,7 +351,7 @@ def extract(
         )
         goals = sum(path.succeeds for path in of_site)
         lines.append(
-            f"{start_url}: {counted(goals, 'path')} to goals, "
+            f"{start_url}: {pluralize(goals, 'path')} to goals, "
             f"{len(of_site) - goals:,} to dead ends"
         )
         found += of_site
@@ -363,7 +361,7 @@ def extract(
             f"{column}"
         )
     written = write_paths(found, out)
-    click.echo("\n".join([*lines, f"{out}: {counted(written, 'path')}"]))
+    click.echo("\n".join([*lines, f"{out}: {pluralize(written, 'path')}"]))
 
 
 @paths.command()
@@ -379,7 +377,7 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
     """
-    FORMAT.check_out(out)
+    FORMAT.check_output(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
     corpus = read_corpus(walks, pages, PathFeatureReader(training.reading, keep_words=True))
@@ -390,8 +388,8 @@ def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOpt
     save_model(model, out, about)
     skipped = len(walks) - len(corpus.paths)
     click.echo(
-        f"Saved path model {out}: trained on {counted(len(corpus.paths), 'path')} on "
-        f"{counted(about['sites'], 'site')}"
+        f"Saved path model {out}: trained on {pluralize(len(corpus.paths), 'path')} on "
+        f"{pluralize(about['sites'], 'site')}"
         + (f"; {skipped:,} skipped (a page or a link is missing in {web})" if skipped else "")
     )
     _print_model(model)
@@ -453,7 +451,7 @@ def forage(
     least: float,
     settings: tuple[str, ...],
 ) -> None:
-    """Find goal pages on the sites in SITES.txt, a file with one start URL per site and line.
+    """Find goal pages on the sites in SITES.txt, a file with the start URL of one site per line.
 
     The links to follow are chosen by MODEL, a path model. The result is goals.csv in --out: each
     goal page with the path to it. After an interruption, the same command resumes the crawl.
@@ -485,4 +483,4 @@ def forage(
     write_goals(found, out / "goals.csv")
     for page in found[:_LISTED]:
         click.echo(f"{page.probability:.2f}  {page.path[-1]}  {one_line(page.title, 50)}")
-    click.echo(f"{counted(len(found), 'goal page')} found; pages and paths: {out / 'goals.csv'}")
+    click.echo(f"{pluralize(len(found), 'goal page')} found; pages and paths: {out / 'goals.csv'}")

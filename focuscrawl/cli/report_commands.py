@@ -14,11 +14,17 @@ from focuscrawl.cli.common_options import check_output_file, write_file, write_f
 from focuscrawl.distiller import SITE_RULES
 from focuscrawl.foundation.files import refuse_link
 from focuscrawl.report import comparison, html_report
-from focuscrawl.report.figures import learned, learning_curves, learning_figure, loss_figure, png
+from focuscrawl.report.figures import (
+    describe_learning,
+    learning_curves,
+    learning_figure,
+    loss_figure,
+    png,
+)
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.outcomes import milestones
-from focuscrawl.report.plain_text import cells
-from focuscrawl.report.prestige import Distillation, page, scored, text
+from focuscrawl.report.plain_text import escape_csv_table
+from focuscrawl.report.prestige import Distillation, format_lists, render_page, scored_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 
@@ -33,9 +39,7 @@ if TYPE_CHECKING:
     "Folder for the report.  [default: CRAWL_DIR/report; for several crawls: ./report]",
     metavar="FOLDER",
 )
-@common_options.path_option(
-    "--csv", "CSV file for a table with one row for each fetch.", metavar="FILE"
-)
+@common_options.path_option("--csv", "CSV file for a table with one row for each fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
     """Summarise crawls and draw their loss curves; the crawls may be running.
 
@@ -51,28 +55,28 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
         stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]
         summaries = [Summary.of(store) for store in stores]
         crawls = [load_pages(store) for store in stores]
-        labels = comparison.labels(summaries)
+        labels = comparison.crawl_labels(summaries)
         compared = comparison.compare(summaries, crawls)
         for summary in summaries:
             click.echo(f"{summary.text()}\n")
         if len(stores) > 1:
-            click.echo(f"{comparison.text(compared)}\n")
-            if (sentence := comparison.in_one_sentence(summaries, crawls)) is not None:
+            click.echo(f"{comparison.format_comparison(compared)}\n")
+            if (sentence := comparison.describe_relevant_counts(summaries, crawls)) is not None:
                 click.echo(f"{sentence}\n")
         pages = dict(zip(labels, crawls, strict=True))
         events = dict(zip(labels, map(milestones, stores), strict=True))
         curves = {"loss.png": png(loss_figure(pages, events))}
-        if comparison.consecutive(summaries):
+        if comparison.have_same_topic_and_strategy(summaries):
             learning = learning_curves(pages, min(map(len, crawls)))
-            click.echo("\n".join([*learned(learning), ""]))
+            click.echo("\n".join([*describe_learning(learning), ""]))
             curves["learning.png"] = png(learning_figure(learning))
         sections = [
-            html_report.section(label, store, summary, frame, number)
+            html_report.crawl_section(label, store, summary, frame, number)
             for number, (label, store, summary, frame) in enumerate(
                 zip(labels, stores, summaries, crawls, strict=True)
             )
         ]
-    text = html_report.page(
+    text = html_report.render_report(
         sections, compared, [(name[:-4], image) for name, image in curves.items()]
     )
     if out is None:
@@ -80,7 +84,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
         refuse_link(out)
     written = write_files(out, {**curves, "report.html": text.encode()})
     if csv is not None:
-        homes = [summary.home for summary in summaries]
+        homes = [summary.folder for summary in summaries]
         written.append(_write_csv(csv, dict(zip(homes, crawls, strict=True))))
     click.echo("wrote " + ", ".join(map(str, written)))
 
@@ -92,7 +96,7 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
     ]
     table = pd.concat(frames).reset_index()
     first = ["crawl", "seq", "url", "status", "relevance", "harvest_rate", "loss_rate"]
-    table = cells(table)[[*first, *table.columns.difference(first, sort=False)]]
+    table = escape_csv_table(table)[[*first, *table.columns.difference(first, sort=False)]]
     return write_file(path, table.to_csv(index=False).encode("utf-8", "replace"), "--csv")
 
 
@@ -105,10 +109,8 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
     help="Ignore links within a host or a registered domain; none: count all links.  "
     "[default: host; none if every link stays on its host]",
 )
-@common_options.path_option(
-    "--csv", "CSV file for all pages with a hub or authority score.", metavar="FILE"
-)
-@common_options.path_option("--html", "HTML file for the lists.", metavar="FILE")
+@common_options.path_option("--csv", "CSV file for all pages with a hub or authority score.")
+@common_options.path_option("--html", "HTML file for the lists.")
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:
@@ -121,13 +123,13 @@ def distill(
     check_output_file(html, "--html")
     with closing(open_store(crawl_dir)) as store:
         found = Distillation.of(store, sites)
-    click.echo(text(found, top))
+    click.echo(format_lists(found, top))
     written = []
     if csv is not None:
-        table = cells(scored(found)).to_csv(index=False, lineterminator="\n")
+        table = escape_csv_table(scored_pages(found)).to_csv(index=False, lineterminator="\n")
         written.append(write_file(csv, _encoded(table), "--csv"))
     if html is not None:
-        written.append(write_file(html, _encoded(page(found, top)), "--html"))
+        written.append(write_file(html, _encoded(render_page(found, top)), "--html"))
     if written:
         click.echo("\nwrote " + ", ".join(map(str, written)))
 

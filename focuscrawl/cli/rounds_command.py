@@ -12,10 +12,10 @@ from tqdm import tqdm
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.report.outcomes import in_words
+from focuscrawl.report.outcomes import describe_stop_reason
 from focuscrawl.rounds import crawl_in_rounds, read_plan
-from focuscrawl.rounds.folders import write_folder
-from focuscrawl.rounds.tasks import Processes, Spark
+from focuscrawl.rounds.folders import write_crawl_folder
+from focuscrawl.rounds.tasks import LocalMaster, SparkMaster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -50,9 +50,7 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
     help="Earlier crawl to continue; its folder is not changed.",
 )
 @common_options.path_option(
-    "--folder",
-    "New folder for a copy of the crawl, for reports and exports.",
-    metavar="FOLDER",
+    "--folder", "New folder for a copy of the crawl, for reports and exports.", metavar="FOLDER"
 )
 @click.option(
     "--pages",
@@ -69,7 +67,7 @@ def rounds(
     folder: Path | None,
     pages: int | None,
 ) -> None:
-    """Crawl in rounds as the file PLAN.toml says, with the crawl's data in Parquet tables.
+    """Run the crawl described in PLAN.toml in rounds, with the crawl's data in Parquet tables.
 
     Each round fetches the links with the highest scores and then trains the link classifier. A
     round is saved completely or not at all. After an interruption, the same command resumes the
@@ -88,18 +86,18 @@ def rounds(
         last = crawl_in_rounds(
             plan, root, workers, _print_round, watch=_stage_progress, folder=earlier_crawl
         )
-    click.echo(in_words(last["stop"], last["fetched"]))
+    click.echo(describe_stop_reason(last["stop"], last["fetched"]))
     if folder is not None:
-        written = write_folder(root, folder, pages)
+        written = write_crawl_folder(root, folder, pages)
         sample = "" if written == last["fetched"] else f" ({written:,} of its fetches)"
         click.echo(f"Saved a copy of the crawl{sample}: {folder}")
 
 
 def _master(name: str | None) -> Master:
     if name is None:
-        return Processes(len(os.sched_getaffinity(0)))
+        return LocalMaster(len(os.sched_getaffinity(0)))
     found = _PROCESSES.fullmatch(name)
-    return Spark(name) if found is None else Processes(int(found[1]))
+    return SparkMaster(name) if found is None else LocalMaster(int(found[1]))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import click
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.processes import SETTINGS
+from focuscrawl.foundation.processes import SETTINGS_VARIABLE
 from focuscrawl.studio.access import PublicUrl
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.serving import Studio, has_browser
@@ -71,7 +71,7 @@ def studio(
         read_only=read_only,
         public_url=None if public_url is None else PublicUrl.parse(public_url),
     )
-    os.environ[SETTINGS] = json.dumps({name: value for name, _, value in pairs})
+    os.environ[SETTINGS_VARIABLE] = json.dumps({name: value for name, _, value in pairs})
     os.chdir(folder)  # paths in definitions and crawls are relative to the served folder
     click.echo(
         f"The studio is at {served.address}\nCtrl-C stops the studio; crawls continue to run."

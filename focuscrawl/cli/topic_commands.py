@@ -33,10 +33,10 @@ from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
 from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
-from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.taxonomy import ROOT, normalise, parse_topics, read_labels
 from focuscrawl.topics import (
     TopicDefinition,
@@ -72,18 +72,8 @@ for command in (apply, mark, neighbours_command, suggest_command):
 def _example_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options for example pages; the command gets the URLs as ``good`` and ``bad``."""
 
-    @click.option(
-        "--good",
-        multiple=True,
-        metavar="URLS|FILE",
-        help="Relevant pages: URLs or a file of URLs; repeatable.",
-    )
-    @click.option(
-        "--bad",
-        multiple=True,
-        metavar="URLS|FILE",
-        help="Off-topic pages: URLs or a file of URLs; repeatable.",
-    )
+    @common_options.urls_option("--good", "Relevant pages")
+    @common_options.urls_option("--bad", "Off-topic pages")
     @common_options.BOOKMARKS
     @common_options.BOOKMARK_FOLDER
     @wraps(command)
@@ -114,12 +104,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
-@click.option(
-    "--seeds",
-    multiple=True,
-    metavar="URLS|FILE",
-    help="Start pages of crawls: URLs or a file of URLs; repeatable.",
-)
+@common_options.urls_option("--seeds", "Start pages of crawls")
 @_example_options
 def new(
     *,
@@ -145,7 +130,7 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
-    made = TopicDefinition(
+    created = TopicDefinition(
         critic=critic,
         web=web,
         topics=split_at_commas(marked),
@@ -154,11 +139,11 @@ def new(
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)
-    if made.topics and critic is None:
+    if created.topics and critic is None:
         raise UserError("--topic needs --critic: name the critic that has the classes")
-    check_marked_classes(made)
-    write_definition(made, definition)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    check_marked_classes(created)
+    write_definition(created, definition)
+    click.echo(f"{definition}: {describe_definition(created)}")
 
 
 @topic.command()
@@ -168,8 +153,8 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier one."""
     if not good and not bad:
         raise UserError("no examples to add: give --good, --bad or --bookmarks")
-    made = edit_definition(definition, lambda known: known.with_judgements(good, bad))
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, lambda known: known.with_judgements(good, bad))
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 @topic.command()
@@ -225,7 +210,7 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
     focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
     focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
     """
-    FORMAT.check_out(Path(out))
+    FORMAT.check_output(Path(out))
     known = read_definition(definition)
     webs = open_webs(known.web, definition, named)
     pages = () if webs else training_urls(known)
@@ -266,8 +251,8 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     pages = count_examples(classes)
     leaves = len(classes.leaves_under(top))
     click.echo(
-        f"{critic}: {trained.model.kind}, {counted(leaves, 'topic')}, "
-        f"{counted(pages[top], 'example')}"
+        f"{critic}: {trained.model.kind}, {pluralize(leaves, 'topic')}, "
+        f"{pluralize(pages[top], 'example')}"
     )
     if trained.phrases:
         phrases = ", ".join(" ".join(phrase) for phrase in trained.phrases)
@@ -278,7 +263,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         count = f"  {pages[path]:,}" if trained.examples else ""
         click.echo(f"{indent}{one_line(path)}{count}")
         for url in classes.examples(path)[:examples]:
-            click.echo(f"{indent}    {middle(one_line(url), _WIDTH)}")
+            click.echo(f"{indent}    {shorten_middle(one_line(url), _WIDTH)}")
     for path in trained.untrained_topics:
         click.echo(f"{one_line(path)}: no example could be read, so the critic has no such class")
     if not trained.examples:
@@ -321,18 +306,20 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     if not best:
         words = ", ".join([*keywords.weights][:_QUERY])
         raise UserError(
-            f"none of {counted(len(found), 'search result')} contains a word of the topic "
+            f"none of {pluralize(len(found), 'search result')} contains a word of the topic "
             f"({words}): add words to {definition}, or give other search results"
         )
     for each, score in best[:n]:
-        click.echo(f"{score:.2f}  {middle(one_line(each.url), 90)}  {one_line(each.title, 60)}")
+        click.echo(
+            f"{score:.2f}  {shorten_middle(one_line(each.url), 90)}  {one_line(each.title, 60)}"
+        )
     urls = [each.url for each, _ in best[:n]]
 
     def with_seeds(now: TopicDefinition) -> TopicDefinition:
         return replace(now, seeds=tuple(dict.fromkeys([*now.seeds, *urls])))
 
-    made = edit_definition(definition, with_seeds)
-    click.echo(f"{definition}: {describe_definition(made)}")
+    updated = edit_definition(definition, with_seeds)
+    click.echo(f"{definition}: {describe_definition(updated)}")
 
 
 def _keywords(known: TopicDefinition) -> Keywords:
@@ -351,15 +338,11 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option(
-    "--critic",
-    required=True,
-    help="Critic with the classes: a folder or a name in models/.",
+    "--critic", required=True, help="Critic with the classes: a folder or a name in models/."
 )
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @crawl_folder_options
-@common_options.path_option(
-    "--bookmarks", "Bookmarks file of a browser with further pages.", metavar="FILE"
-)
+@common_options.path_option("--bookmarks", "Bookmarks file of a browser with further pages.")
 @common_options.BOOKMARK_FOLDER
 @common_options.top_option("Number of classes printed in the summary.")
 def classify(
@@ -387,7 +370,7 @@ def classify(
         raise UserError("no pages to classify: give URLs or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
     if wrong:
-        raise UserError(f"{wrong[0]} {no_url(wrong[0])}")
+        raise UserError(f"{wrong[0]} {invalid_url_message(wrong[0])}")
     trained, _ = read_critic(find_model(critic))
     if web is None:
         opened = fetch_examples(
@@ -405,23 +388,23 @@ def classify(
         read = find_pages([opened], wanted, progress=progress)
     if not read:
         raise UserError(
-            f"none of {counted(len(wanted), 'page')} is in {web}: leave out --web to fetch them"
+            f"none of {pluralize(len(wanted), 'page')} is in {web}: leave out --web to fetch them"
         )
     bags = [page.bag for page in read.values()]
     probabilities = np.exp(trained.model.log_posteriors(bags, trained.calibration))
     for url, row in zip(read, probabilities, strict=True):
         best = np.argsort(-row, kind="stable")[:_CLASSES]
         classes = ", ".join(f"{trained.model.classes[i]} {row[i]:.2f}" for i in best.tolist())
-        click.echo(f"{middle(one_line(url), 90)}\n  {classes}")
+        click.echo(f"{shorten_middle(one_line(url), 90)}\n  {classes}")
     rows = [["pages", "share", "class"]]
     rows += [
         [str(fit.pages), f"{fit.share:.2f}", fit.topic]
         for fit in rank_classes(trained.model.classes, probabilities)[:top]
     ]
-    click.echo(f"\nClasses of {counted(len(read), 'page')}:")
-    click.echo("\n".join(table(rows, left={2})))
+    click.echo(f"\nClasses of {pluralize(len(read), 'page')}:")
+    click.echo("\n".join(align_columns(rows, left={2})))
     if web is not None and len(read) < len(wanted):
-        missing = counted(len(wanted) - len(read), "page")
+        missing = pluralize(len(wanted) - len(read), "page")
         click.echo(f"Skipped {missing} missing from {web}", err=True)
 
 
@@ -436,8 +419,9 @@ def classify(
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Split a class of TOPIC.toml that is too broad into subclasses.
 
-    PAGES.csv has the columns url and topic, the path of the subclass. Pages of the class that are
-    not in PAGES.csv form the subclass Other. With --mark, only some subclasses are relevant.
+    PAGES.csv has the columns url and topic: the path of the page's subclass. Pages of the class
+    that are not in PAGES.csv form the subclass Other. With --mark, only some subclasses are
+    relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
@@ -447,9 +431,11 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     for number, label in enumerate(read_labels(pages), 1):
         url = normalize(label.url)
         if url is None:
-            raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
+            raise UserError(
+                f"{pages}: row {number}: {label.url!r} {invalid_url_message(label.url)}"
+            )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else parse_topics(mark)
-    made = edit_definition(definition, lambda known: split_classes(known, moved, marks))
-    for path, urls in sorted(made.classes.items()):
-        click.echo(f"{path}: {counted(len(urls), 'page')}")
+    updated = edit_definition(definition, lambda known: split_classes(known, moved, marks))
+    for path, urls in sorted(updated.classes.items()):
+        click.echo(f"{path}: {pluralize(len(urls), 'page')}")

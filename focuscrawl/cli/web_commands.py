@@ -10,8 +10,8 @@ import click
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, no_url, normalize
-from focuscrawl.report.plain_text import counted, one_line, printable
+from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.report.plain_text import one_line, pluralize, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 from focuscrawl.webs.capture_index import write_index
 
@@ -36,7 +36,7 @@ def info(warc: str, all_hosts: bool) -> None:
     urls = list(opened.urls())
     hosts = Counter(map(host, urls)).most_common()
     shown = hosts if all_hosts else hosts[:_HOSTS_SHOWN]
-    click.echo(f"{opened.name}: {counted(len(urls), 'page')} on {counted(len(hosts), 'host')}")
+    click.echo(f"{opened.name}: {pluralize(len(urls), 'page')} on {pluralize(len(hosts), 'host')}")
     click.echo(f"fingerprint {opened.fingerprint}")
     if isinstance(opened, RecordedWeb):
         _describe_file(opened)
@@ -44,7 +44,7 @@ def info(warc: str, all_hosts: bool) -> None:
         click.echo(f"{pages:>9,} {name}")
     if len(shown) < len(hosts):
         rest = sum(pages for _, pages in hosts[len(shown) :])
-        click.echo(f"{rest:>9,} on {counted(len(hosts) - len(shown), 'other host')}")
+        click.echo(f"{rest:>9,} on {pluralize(len(hosts) - len(shown), 'other host')}")
 
 
 @web.command()
@@ -101,7 +101,7 @@ def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
     focuscrawl crawl -a web=pages.parquet ...
     """
     captures = write_index(archives, out, out.parent if base is None else base)
-    click.echo(f"{counted(captures, 'capture')} of {counted(len(archives), 'file')} in {out}")
+    click.echo(f"{pluralize(captures, 'capture')} of {pluralize(len(archives), 'file')} in {out}")
 
 
 def _describe_file(recorded: RecordedWeb) -> None:
@@ -109,20 +109,20 @@ def _describe_file(recorded: RecordedWeb) -> None:
     listed = ", ".join(f"{status}: {pages:,}" for status, pages in sorted(statuses.items()))
     click.echo(f"statuses {listed}")
     if recorded.truncated_at is None:
-        click.echo(f"file complete, {counted(recorded.records, 'record')}")
+        click.echo(f"file complete, {pluralize(recorded.records, 'record')}")
     else:
         click.echo(
             f"file truncated at byte {recorded.truncated_at:,}, after "
-            f"{counted(recorded.records, 'complete record')}"
+            f"{pluralize(recorded.records, 'complete record')}"
         )
     if recorded.damaged:
-        click.echo(f"{counted(recorded.damaged, 'unreadable section')} skipped")
+        click.echo(f"{pluralize(recorded.damaged, 'unreadable section')} skipped")
 
 
 def _resolve(opened: Web, warc: str, url: str) -> str:
     normalized = normalize(url)
     if normalized is None:
-        raise UserError(f"{url} {no_url(url)}")
+        raise UserError(f"{url} {invalid_url_message(url)}")
     resolved = opened.resolve([normalized])[0]
     if resolved is None:
         raise UserError(f"{url} is not in {warc}: list its URLs with `focuscrawl web urls {warc}`")

@@ -13,13 +13,13 @@ from focuscrawl.collection.origin import Origin, find_answer, read_robots_signal
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host
-from focuscrawl.foundation.user_input import SILENT, Progress
+from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary_subtag
 from focuscrawl.page.words import PageWords, tokenize
-from focuscrawl.report.plain_text import without_controls
+from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import FILE, TextStore
@@ -91,20 +91,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class ExportOptions:
     """Options that select and extract the exported pages.
 
-    Attributes
-    ----------
-    min_relevance : float
-        Lowest relevance of exported pages.
-    languages : tuple[str, ...]
-        ISO 639-1 codes; empty: all languages.
-    extractor : str
-        One of `focuscrawl.text.EXTRACTORS`.
-    near_duplicates : bool
-        Export near-duplicates, too. False: export the most relevant page of each group.
+    Without `near_duplicates`, an export has only the most relevant page of near-duplicates.
     """
 
     min_relevance: float = 0.5
-    languages: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()  # ISO 639-1 codes; empty: all languages
     extractor: str = EXTRACTORS[0]
     near_duplicates: bool = False
 
@@ -139,10 +130,6 @@ class Collection:
 
     Attributes
     ----------
-    identity : dict[str, str]
-        Identity of the crawl (`focuscrawl.store.CrawlStore.identity`).
-    pages : list[ExportedPage]
-        Pages in the order fetched.
     skipped : Counter[str]
         Number of skipped pages by reason.
     fetched : int
@@ -167,8 +154,8 @@ def collect(
     *,
     web: str | None = None,
     processes: int = 2,
-    progress: Progress = SILENT,
-    critic_progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
+    critic_progress: Progress = NO_PROGRESS,
 ) -> Collection:
     """Select the relevant pages of a crawl and extract their texts.
 
@@ -251,10 +238,7 @@ def _extract_texts(
     processes: int,
 ) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
     """Yield each page with its text, or with the reason for a missing text."""
-    with (
-        TextStore(folder) as texts,
-        ExtractorPool(options.extractor, processes) as extractor,
-    ):
+    with TextStore(folder) as texts, ExtractorPool(options.extractor, processes) as extractor:
         batch: list[tuple[sqlite3.Row, RawPage]] = []
 
         def extract_batch() -> Iterator[tuple[sqlite3.Row, PageText | str]]:
@@ -286,7 +270,7 @@ def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
         answer = None if known is None else web.fetch(known)
         if answer is None or blake2b(answer.body, digest_size=_DIGEST).digest() != digest:
             continue
-        page = HtmlAnswer.of(answer, url)
+        page = HtmlAnswer.from_answer(answer, url)
         if page is not None:
             return RawPage(url, page.body, page.encoding)
         if 200 <= answer.status < 300 and not answer.too_large and is_pdf(answer.body):
@@ -296,7 +280,7 @@ def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
 
 def _exported_page(row: sqlite3.Row, text: PageText) -> ExportedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
-    text = text.map(without_controls)
+    text = text.map(strip_controls)
     return ExportedPage(
         seq=row["seq"],
         url=row["url"],
@@ -376,13 +360,7 @@ class Chunk(NamedTuple):
 
 
 def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
-    """Return a page as a row of the table `COLUMNS`.
-
-    Parameters
-    ----------
-    chunk : int
-        Longest chunk in characters; 0: no chunks.
-    """
+    """Return a page as a row of the table `COLUMNS`; `chunk` is the longest chunk, 0: none."""
     content = page.content
     row: dict[str, Any] = {
         "url": page.url,
@@ -412,12 +390,12 @@ def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
 
 
 def _sanitize(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", without_controls(text))
+    return _SURROGATE.sub("\ufffd", strip_controls(text))
 
 
 def split_into_chunks(text: str, most: int) -> list[Chunk]:
     """Split a text at sentences and paragraphs into chunks of at most `most` characters."""
-    with needs("text", "chunks of text"):
+    with require_extra("text", "chunks of text"):
         from semantic_text_splitter import TextSplitter  # noqa: PLC0415
     found = TextSplitter(most).chunk_indices(text)
     return [Chunk(start, start + len(part)) for start, part in found]

@@ -17,7 +17,7 @@ from focuscrawl.collection.collection import COLUMNS
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcomes import PAGE, UNCHANGED
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -45,12 +45,7 @@ def datasheet(
 ) -> str:
     """Return the datasheet as Markdown; text from pages is escaped.
 
-    Parameters
-    ----------
-    command : str
-        Command that wrote the export; empty: unknown.
-    columns : Sequence[str]
-        Columns of the table, from `focuscrawl.collection.collection.COLUMNS`.
+    `command` is the command line that wrote the export, if known, and `columns` its columns.
     """
     topic = _escape(collection.identity.get("topic", "?"))
     sections = {
@@ -68,7 +63,7 @@ def datasheet(
         "How to repeat the export": _reproduction(collection, command),
     }
     lines = [
-        f"# {topic}: {counted(len(collection.pages), 'page')}",
+        f"# {topic}: {pluralize(len(collection.pages), 'page')}",
         "",
         f"Exported {now:%Y-%m-%d} by focuscrawl {__version__}.",
     ]
@@ -90,14 +85,14 @@ def _contents(collection: Collection, topic: str) -> list[str]:
     if phrases:
         lines.append(f"- Phrases of the topic: {', '.join(map(_escape, phrases))}.")
     lines += [
-        f"- {counted(words, 'word')} on {counted(len(pages), 'page')} of "
-        f"{counted(len({host(page.url) for page in pages}), 'host')}.",
+        f"- {pluralize(words, 'word')} on {pluralize(len(pages), 'page')} of "
+        f"{pluralize(len({host(page.url) for page in pages}), 'host')}.",
         f"- Languages: {_list_counts(page.content.language or 'unknown' for page in pages)}.",
     ]
     dates = sorted(page.content.date for page in pages if page.content.date is not None)
     if dates:
         lines.append(
-            f"- {counted(len(dates), 'page')} with a date of publication or change, from "
+            f"- {pluralize(len(dates), 'page')} with a date of publication or change, from "
             f"{dates[0]} to {dates[-1]}; median {dates[len(dates) // 2]}."
         )
     return lines
@@ -117,7 +112,9 @@ def _critic(collection: Collection) -> list[str]:
         lines.append(f"- Mean relevance of the exported pages: {mean:.2f}.")
     if quality.why_not:
         return [*lines, f"- The critic's quality was not measured: {_escape(quality.why_not)}."]
-    examples = f"{counted(quality.on, 'relevant example')} and {quality.off:,} off-topic examples"
+    examples = (
+        f"{pluralize(quality.on, 'relevant example')} and {quality.off:,} off-topic examples"
+    )
     lines.append(
         f"- Quality measured by cross-validation on the critic's own {examples}, at a relevance "
         "above 0.5:"
@@ -131,7 +128,7 @@ def _critic(collection: Collection) -> list[str]:
     ]
     if quality.others:
         lines.append(
-            f"  - of {counted(quality.others, 'other page')} that nobody has labelled, "
+            f"  - of {pluralize(quality.others, 'other page')} that nobody has labelled, "
             f"{quality.called:,} were judged relevant."
         )
     return [*lines, "- The quality on other pages may be higher or lower."]
@@ -166,7 +163,7 @@ def _crawl(collection: Collection) -> list[str]:
     }
     lines += [f"- Scope: {limit}: {_escape(value)}." for limit, value in limits.items() if value]
     if origin.seeds:
-        lines.append(f"- {counted(len(origin.seeds), 'start page')}, with relevance if fetched:")
+        lines.append(f"- {pluralize(len(origin.seeds), 'start page')}, with relevance if fetched:")
         lines += [
             f"  - {'-' if relevance is None else f'{relevance:.2f}'} {_escape(url)}"
             for url, relevance in origin.seeds[:_TOP]
@@ -187,7 +184,7 @@ def _completeness(collection: Collection) -> list[str]:
         f"links lead to from the start pages. The crawl fetched {estimate.relevant:,} relevant "
         f"pages. About {estimate.discovered:,.0f} more were queued, and about "
         f"{estimate.undiscovered:,.0f} not yet discovered. The estimate does not count relevant "
-        "pages that no such link leads to, or that the critic misjudges.",
+        "pages that no such link leads to, or that the critic misjudges."
     ]
 
 
@@ -203,8 +200,8 @@ def _skipped(collection: Collection) -> list[str]:
     counts.update(collection.skipped)
     if origin.forbidden:
         counts["not fetched: forbidden by robots.txt"] = origin.forbidden
-    fetches = f"{counted(origin.fetched, 'fetch')} and " if origin.fetched else ""
-    intro = f"Of {fetches}{counted(collection.fetched, 'page')} with relevance ≥ {least:g}:"
+    fetches = f"{pluralize(origin.fetched, 'fetch')} and " if origin.fetched else ""
+    intro = f"Of {fetches}{pluralize(collection.fetched, 'page')} with relevance ≥ {least:g}:"
     return [intro, "", *(_table("reason", counts) if counts else ["No page was skipped."])]
 
 
@@ -231,7 +228,7 @@ def _processing(collection: Collection, columns: Sequence[str]) -> list[str]:
 def _robots(collection: Collection) -> list[str]:
     forbidden = collection.origin.forbidden
     lines = [
-        f"The crawl obeyed robots.txt unless its settings differ; {counted(forbidden, 'URL')} "
+        f"The crawl obeyed robots.txt unless its settings differ; {pluralize(forbidden, 'URL')} "
         "were not fetched because of robots.txt. The table counts the directives of the exported "
         "pages, from X-Robots-Tag headers, `meta` elements and the TDM Reservation Protocol, "
         "except the protocol's file of a host, /.well-known/tdmrep.json.",

@@ -15,13 +15,13 @@ from focuscrawl.collection.collection import COLUMNS, NOT_RECORDED, to_row
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.origin import find_answer
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import draft_of, write_whole
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import replace_atomically, write_atomically
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.plain_text import cell, counted, one_line
-from focuscrawl.webs.capture_index import captures_of, write_cdxj
-from focuscrawl.webs.captures import line_of
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
+from focuscrawl.webs.capture_index import list_captures, write_cdxj
+from focuscrawl.webs.captures import format_cdxj_line
+from focuscrawl.webs.warc_reading import WarcScan
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
@@ -52,11 +52,6 @@ def write_warc(collection: Collection, path: Path) -> None:
 
     Pages without a recorded response are moved to ``collection.skipped``. Only the crawl's own
     recording has the requests and the IP addresses of servers.
-
-    Parameters
-    ----------
-    path : Path
-        Draft file, with any name.
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:
@@ -106,16 +101,8 @@ _GRAPHML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: str) -> list[Path]:
     """Write the links between exported pages and between their hosts, as Parquet and GraphML.
 
-    Returns
-    -------
-    list[Path]
-        ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
-        ``NAME.hosts.graphml``.
-
-    Raises
-    ------
-    UserError
-        A file cannot be written.
+    The files are ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
+    ``NAME.hosts.graphml``.
     """
     pages = _links(store, collection)
     hosts: Edges = Counter()
@@ -131,7 +118,7 @@ def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: s
         table, graph = (folder / f"{name}.{kind}.{each}" for each in ("parquet", "graphml"))
         try:
             _write_edge_table(edges, table)
-            write_whole(graph, _graphml(nodes, edges))
+            write_atomically(graph, _graphml(nodes, edges))
         except OSError as error:
             raise UserError(f"{table} cannot be written ({error.strerror})") from None
         written += [table, graph]
@@ -150,12 +137,12 @@ def _links(store: CrawlStore, collection: Collection) -> Edges:
 
 
 def _write_edge_table(edges: Edges, path: Path) -> None:
-    with needs("text", "links as Parquet"):
+    with require_extra("text", "links as Parquet"):
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow.parquet import write_table  # noqa: PLC0415
     types = [("source", pa.string()), ("target", pa.string()), ("links", pa.int64())]
     rows = [{"source": a, "target": b, "links": n} for (a, b), n in edges.items()]
-    with draft_of(path) as draft:
+    with replace_atomically(path) as draft:
         write_table(pa.Table.from_pylist(rows, pa.schema(types)), draft, compression="zstd")
 
 
@@ -202,11 +189,6 @@ def write_collection(
         Longest chunk in characters; 0: no chunks.
     command : str
         Command line printed in the datasheet.
-
-    Raises
-    ------
-    UserError
-        The collection cannot be written.
     """
     check_output(out)
     ending = _ending(out)
@@ -218,18 +200,18 @@ def write_collection(
             sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
             _write_markdown(rows, out, sheet)
             return written
-        with draft_of(out) as draft:
+        with replace_atomically(out) as draft:
             if ending == ".warc.gz":
                 written.append(out.with_name(f"{base_name(out)}.cdxj"))
                 write_warc(collection, draft)
-                with draft_of(written[-1]) as index:
+                with replace_atomically(written[-1]) as index:
                     _write_index(draft, index, out.name)
             else:
                 _TABLES[ending](rows, draft)
         written.append(out.with_name(f"{out.name}.datasheet.md"))
         # after `write_warc`, which skips pages without a recorded response
         sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
-        write_whole(written[-1], sheet)
+        write_atomically(written[-1], sheet)
     except OSError as error:
         raise UserError(
             f"{out} cannot be written ({error.strerror}): name another path with --out"
@@ -247,7 +229,7 @@ def check_not_empty(collection: Collection) -> None:
             f"nothing to export: no page of the crawl has {least}; lower --min-relevance"
         )
     raise UserError(
-        f"nothing to export: all of {counted(collection.fetched, 'page')} with {least} were "
+        f"nothing to export: all of {pluralize(collection.fetched, 'page')} with {least} were "
         f"skipped ({describe_skipped(collection)})"
     )
 
@@ -268,12 +250,14 @@ def _ending(out: Path) -> str:
 
 def _write_index(archive: Path, index: Path, name: str) -> None:
     with archive.open("rb") as file:
-        write_cdxj(sorted(map(line_of, captures_of(Scan(archive, file), name))), index)
+        write_cdxj(
+            sorted(map(format_cdxj_line, list_captures(WarcScan(archive, file), name))), index
+        )
 
 
 def arrow_schema() -> pa.Schema:
     """Return the Parquet schema of an export."""
-    with needs("text", "an export as Parquet"):
+    with require_extra("text", "an export as Parquet"):
         import pyarrow as pa  # noqa: PLC0415
     chunk = pa.struct([("start", pa.int64()), ("end", pa.int64())])
     types = {
@@ -320,14 +304,16 @@ def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
                 "chunks": " ".join(f"{start}-{end}" for start, end in row["chunks"]),
             }
             values = {name: _isoformat(value) for name, value in {**row, **lists}.items()}
-            writer.writerow([cell(v) if isinstance(v, str) else v for v in values.values()])
+            writer.writerow(
+                [escape_csv_cell(v) if isinstance(v, str) else v for v in values.values()]
+            )
 
 
 _TABLES = {".parquet": _write_pages_parquet, ".jsonl": _write_lines, ".csv": _write_csv}
 
 
 def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> None:
-    with draft_of(out, folder=True) as draft:
+    with replace_atomically(out, folder=True) as draft:
         for number, row in enumerate(rows, 1):
             slug = _NOT_SLUG.sub("-", row["title"].lower())[:_LONGEST_SLUG].strip("-") or "page"
             content = _front_matter(row) + row["markdown"] + "\n"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, write_whole
-from focuscrawl.foundation.user_input import SILENT, Progress
+from focuscrawl.foundation.files import open_nofollow, write_atomically
+from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page import read_content_type
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.encoding import to_utf8
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Answer, Web
@@ -91,10 +91,8 @@ class CriticQuality:
         Value and bounds of the 90 % interval, at a relevance above 0.5; None: not measured.
     others, called : int
         Number of unlabelled pages, and number of them that are judged relevant.
-    phrases : tuple[str, ...]
-        Phrases that the critic was trained on.
     why_not : str
-        Why the quality was not measured; empty: it was measured.
+        Why the quality was not measured, if so.
     """
 
     on: int = 0
@@ -111,18 +109,11 @@ def get_critic_quality(
     identity: Mapping[str, str],
     folder: Path,
     webs: Sequence[Web],
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CriticQuality:
-    """Return the quality of a crawl's critic; measure the quality if the folder has no result.
+    """Return the quality of a crawl's critic; measure it if the crawl's folder has no result.
 
-    Parameters
-    ----------
-    identity : Mapping[str, str]
-        Identity of the crawl (`focuscrawl.store.CrawlStore.identity`).
-    folder : Path
-        Folder of the crawl; the result is saved there.
-    webs : Sequence[Web]
-        Webs with the critic's examples, searched in this order.
+    `webs` have the pages of the critic's examples. The result is saved in the crawl's folder.
     """
     fingerprint = identity.get("critic", "")
     quality = _read_quality(folder, fingerprint)
@@ -133,7 +124,7 @@ def get_critic_quality(
             return CriticQuality(why_not=str(error))
         saved = {"critic": fingerprint, **asdict(quality)}
         with suppress(OSError):  # in a read-only folder, the next export measures again
-            write_whole(folder / FILE, json.dumps(saved, indent=1) + "\n")
+            write_atomically(folder / FILE, json.dumps(saved, indent=1) + "\n")
     return quality
 
 
@@ -192,7 +183,7 @@ def _has_fingerprint(name: str, topic: str, trained: TrainedCritic, fingerprint:
 def _read_quality(folder: Path, fingerprint: str) -> CriticQuality | None:
     """Read a saved result; None if the file is missing, damaged or of another critic."""
     try:
-        with open(folder / FILE, "rb", opener=open_plain) as file:
+        with open(folder / FILE, "rb", opener=open_nofollow) as file:
             found: Any = json.loads(file.read(_LARGEST_FILE))
         if found["critic"] != fingerprint:
             return None
@@ -231,14 +222,10 @@ class Origin:
         Distinct arguments of the runs of the crawl.
     seeds : tuple[tuple[str, float | None], ...]
         Start URLs and their relevance; None: no page was fetched.
-    stopped : str
-        Stop reason, in words.
     outcomes : Mapping[str, int]
         Number of fetches by outcome (`focuscrawl.report.outcomes`).
     forbidden : int
         Number of URLs that a robots.txt forbids.
-    completeness : Estimate | None
-        Estimate of the recall.
     """
 
     start_arguments: tuple[str, ...] = ()
@@ -247,12 +234,12 @@ class Origin:
     fetched: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
     forbidden: int = 0
-    completeness: Estimate | None = None
+    completeness: RecallEstimate | None = None
     critic: CriticQuality = _UNKNOWN
 
     @classmethod
     def of(
-        cls, store: CrawlStore, folder: Path, webs: Sequence[Web], progress: Progress = SILENT
+        cls, store: CrawlStore, folder: Path, webs: Sequence[Web], progress: Progress = NO_PROGRESS
     ) -> Self:
         """Read the facts from a crawl's store; measure the critic's quality if necessary."""
         summary, history = Summary.of(store), History(store)

@@ -11,7 +11,7 @@ from scrapy.utils.project import get_project_settings
 
 from focuscrawl.commands.crawl import Command
 from focuscrawl.engine.private import run_command
-from focuscrawl.foundation.processes import SETTINGS
+from focuscrawl.foundation.processes import SETTINGS_VARIABLE
 from focuscrawl.settings import COMMANDS_MODULE, SPIDER_MODULES
 
 _ENVIRONMENT = "SCRAPY_SETTINGS_MODULE"
@@ -49,5 +49,5 @@ def _own_settings() -> Settings:
     os.environ[_ENVIRONMENT] = _OURS
     settings = Settings()
     settings.setmodule(_OURS, priority="project")
-    settings.setdict(json.loads(os.environ.get(SETTINGS, "{}")), priority="project")
+    settings.setdict(json.loads(os.environ.get(SETTINGS_VARIABLE, "{}")), priority="project")
     return settings

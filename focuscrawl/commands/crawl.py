@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: exit codes by ``finish_reason``
-_EXIT_CODES = {
-    "error": 1,
-    "start_error": 1,
-    "store_error": 1,
-    "seeds_unreachable": 3,
-}
+_EXIT_CODES = {"error": 1, "start_error": 1, "store_error": 1, "seeds_unreachable": 3}
 
 
 class Command(CrawlCommand):

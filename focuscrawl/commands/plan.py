@@ -21,7 +21,7 @@ from focuscrawl.critic.corpus import find_pages
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.report.outlook import Outlook, start_pages, warnings_of
+from focuscrawl.report.crawl_plan import CrawlPlan, plan_warnings, start_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
@@ -29,7 +29,7 @@ from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.report.outlook import StartPage
+    from focuscrawl.report.crawl_plan import StartPage
 
 #: arguments of a crawl that do not affect its start pages, or would add other start pages
 _IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop")
@@ -82,7 +82,7 @@ def plan(
         recording = folder / "crawl" / RECORDING_FILE
         web = config.web or (str(recording) if recording.exists() else None)
         size = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
-        outlook = Outlook(
+        outlook = CrawlPlan(
             pages=tuple(pages),
             seeds=len(seeds),
             most=most,
@@ -91,12 +91,12 @@ def plan(
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
-            warnings=tuple(warnings_of(pages, examples)),
+            warnings=tuple(plan_warnings(pages, examples)),
         )
     if as_json:
-        click.echo(json.dumps(outlook.plain()))
+        click.echo(json.dumps(outlook.to_dict()))
     else:
-        click.echo("\n".join(outlook.lines(config.budget)))
+        click.echo("\n".join(outlook.format_lines(config.budget)))
         for warning in outlook.warnings:
             click.echo(f"warning: {warning}", err=True)
     if all(page.relevance is None for page in pages):
@@ -146,7 +146,7 @@ def _fetch_start_pages(
 def _find_topic_words(critic: Critic, pages: list[StartPage], web: str | None) -> str | None:
     """Return the words of relevant start pages that the critic judges most relevant."""
     judge = getattr(critic, "judge_words", None)
-    good = [page.url for page in pages if page.is_good]
+    good = [page.url for page in pages if page.is_relevant]
     if web is None or judge is None or not good:
         return None
     counts: Counter[str] = Counter()

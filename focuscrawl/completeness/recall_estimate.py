@@ -1,4 +1,4 @@
-"""Estimates of how complete a crawl is, and their record in its folder."""
+"""Estimates the recall of a running crawl, and keeps the estimates in ``completeness.csv``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.foundation.files import open_plain, write_whole
+from focuscrawl.foundation.files import open_nofollow, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -24,173 +24,168 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILE = "completeness.csv"
+ESTIMATES_FILE = "completeness.csv"
 _LONGEST = 10_000_000  # characters read of a file
 
-# of `LinkCalibration`
-_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # of the bins of scores
-_HALF = 50  # fetches of a bin after which one counts half
+# `LinkCalibration`
+_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # between the bins of scores
+_HALF = 50  # later fetches in the same bin after which a fetch counts half
 _FADES = 0.5 ** (1.0 / _HALF)
-_PRIOR = 2.0  # relevant pages as promised, before any fetch
-_LEAST = 0.001  # probability: a score of 0 is no promise that a page is off the topic
-_UNKNOWN = 0.5  # of every link, where scores are no probabilities
+_PRIOR = 2.0  # relevant pages, expected and found, before the first fetch
+_LEAST = 0.001  # least probability: a page with a score of 0 can be relevant
+_UNKNOWN = 0.5  # probability of every link if scores only rank links
 
-# of `Estimator`
-_LATE = 8  # the harvest is of one fetch in so many, the last ones
-_LEAST_LATE = 25  # fetches
-_FEW = 10  # pages off the topic, below which their yield is not to be relied on
-_UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
-_DECLINE = 1 / 3  # what a source brings till it is empty, over what it brought so far, a fetch
+# `RecallEstimator`
+_LATE = 8  # the recent harvest is that of the last eighth of the fetches
+_LEAST_LATE = 25  # fetches of the recent harvest, at least
+_FEW = 10  # off-topic pages: with fewer pages, the share with groups behind them is unreliable
+_UNSEEN = 0.5  # relevant pages in groups, before the first is found
+_DECLINE = 1 / 3  # relevant pages a fetch until a source is exhausted, over those so far
 
-# Constants of the 90 % interval, chosen on crawls of uci and the synthetic web so that it holds
-# on them, and measured on others.
-_TOO_MUCH = 8.0  # what is left may be so many times less than estimated
-_TOO_LITTLE = 1.5  # and so many times more
-_UNDIMINISHED = 10.0  # more yet, times the harvest squared, while it has not fallen
-_BEHIND = 0.2  # of the relevant pages here: groups of pages behind pages off the topic
-_BEYOND_COUNTING = 2.0  # pages, whatever is estimated
+# Constants of the 90 % interval. They were chosen so that the interval holds on crawls of uci and
+# of the synthetic web, and were measured on other webs.
+_TOO_MUCH = 8.0  # the missing pages may be so many times fewer than estimated
+_TOO_LITTLE = 1.5  # the missing pages may be so many times more than estimated
+_UNDIMINISHED = 10.0  # added to the factor above, times the squared harvest
+_BEHIND = 0.2  # of the relevant pages fetched: pages in groups behind off-topic pages
+_BEYOND_COUNTING = 2.0  # pages, added to every upper bound
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """How complete a crawl is.
+class RecallEstimate:
+    """An estimate of the recall of a crawl."""
 
-    Attributes
-    ----------
-    fetched : fetches when it was made
-    relevant : relevant pages among them
-    waiting : URLs in the frontier
-    discovered : relevant pages expected among those
-    undiscovered : relevant pages expected beyond them, that no page fetched links to
-    harvest : share of relevant pages among the last fetches
-    next_fetches, next_harvest : share of relevant pages that is expected of so many next fetches
-    """
-
-    fetched: int
-    relevant: int
-    waiting: int
-    discovered: float
-    undiscovered: float
-    harvest: float
-    next_fetches: int
-    next_harvest: float
+    fetched: int  #: fetches before the estimate
+    relevant: int  #: relevant pages among these fetches
+    waiting: int  #: queued URLs
+    discovered: float  #: relevant pages expected among the queued URLs
+    undiscovered: float  #: relevant pages expected among URLs that no fetched page links to
+    harvest: float  #: share of relevant pages among the last fetches
+    next_fetches: int  #: number of next fetches for `next_harvest`
+    next_harvest: float  #: expected share of relevant pages among the next fetches
 
     @property
-    def left(self) -> float:
-        """Relevant pages in reach that are not here."""
+    def missing(self) -> float:
+        """Relevant pages within reach that the crawl has not fetched."""
         return self.discovered + self.undiscovered
 
     @property
     def recall(self) -> float:
-        """Share of the relevant pages in reach that is here; 0 where there is none."""
-        return self._share(self.left)
+        """Share of the relevant pages within reach that the crawl has fetched."""
+        return self._share(self.missing)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the recall is in nine cases of ten."""
+        """Lower and upper end of the 90 % interval of the recall."""
         if not self.waiting:
             return self.recall, self.recall
         off_topic = max(self.fetched - self.relevant, 1)
         unexplored = min(1.0, self.waiting / off_topic)
-        most = self.left * (_TOO_LITTLE + _UNDIMINISHED * self.harvest**2)
+        most = self.missing * (_TOO_LITTLE + _UNDIMINISHED * self.harvest**2)
         most += _BEHIND * self.relevant * unexplored + _BEYOND_COUNTING
-        least = self.left / _TOO_MUCH
+        least = self.missing / _TOO_MUCH
         return self._share(most), self._share(least if least >= _BEYOND_COUNTING else 0.0)
 
     def _share(self, left: float) -> float:
         return self.relevant / (self.relevant + left) if self.relevant else 0.0
 
     def short(self) -> str:
-        """Return it in a few characters, for a progress bar."""
+        """Return the recall for a progress bar."""
         return f"recall ~{self.recall:.2f}"
 
-    def in_words(self) -> str:
-        """Return it in a line."""
+    def describe(self) -> str:
+        """Return the recall with its interval, for a sentence."""
         low, high = self.interval
-        return (
-            f"about {self.recall:.2f} ({low:.2f} to {high:.2f}) of those in reach; "
-            f"left: {self.discovered:,.0f} in the frontier, {self.undiscovered:,.0f} beyond"
-        )
+        return f"estimated recall {100 * self.recall:.0f} % ({100 * low:.0f}–{100 * high:.0f} %)"
 
 
 class LinkCalibration:
-    """Probabilities that links lead to relevant pages, learned from the fetches of a crawl.
+    """Turns the scores of links into probabilities that the links lead to relevant pages.
 
-    Scores are put into six bins. In each, the scores of all that wait are multiplied by what
-    recent links brought over what they promised. The best links of a bin are fetched first, and
-    the strategy learns meanwhile, so late fetches count more.
+    Scores are put into six bins. In each bin, the scores of queued links are multiplied by the
+    relevant pages found over the relevant pages expected. Recent fetches count more, because the
+    best links of a bin are fetched first and the strategy learns meanwhile.
 
     Parameters
     ----------
-    promises : whether scores are the expected relevance; if not, only the harvest counts
+    scores_are_relevance : bool
+        False: scores only rank links, and only the harvest counts.
     """
 
-    def __init__(self, *, promises: bool) -> None:
-        self._promises = promises
+    def __init__(self, *, scores_are_relevance: bool) -> None:
+        self._scores_are_relevance = scores_are_relevance
         self._promised = [_PRIOR] * (len(_EDGES) + 1)
         self._found = [_PRIOR] * (len(_EDGES) + 1)
 
     def learn(self, score: float, *, relevant: bool) -> None:
-        """Take in the outcome of a link that had `score` when it was fetched."""
-        expected = min(max(score, _LEAST), 1.0) if self._promises else _UNKNOWN
+        """Add the outcome of a link that had `score` when it was fetched."""
+        expected = min(max(score, _LEAST), 1.0) if self._scores_are_relevance else _UNKNOWN
         at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the chance that links lead to relevant pages, float64 (n,).
+        """Return the probability of each link that it leads to a relevant page.
 
         Parameters
         ----------
-        scores : float64 (n,); inf, of seeds and where redirects lead, counts as 1
+        scores : NDArray[np.float64] of shape (n_links,)
+            inf, the score of seeds and of redirect targets, counts as 1.
+
+        Returns
+        -------
+        NDArray[np.float64] of shape (n_links,)
         """
         expected = np.full(len(scores), _UNKNOWN)
-        if self._promises:
+        if self._scores_are_relevance:
             expected = np.clip(scores, _LEAST, 1.0)
         ratios = np.array(self._found) / np.array(self._promised)
         probable: Floats = np.minimum(1.0, ratios[np.searchsorted(_EDGES, expected)] * expected)
         return probable
 
 
-class Estimator:
-    """Estimates from the fetches of a crawl how many relevant pages are left.
+class RecallEstimator:
+    """Estimates from the fetches of a crawl how many relevant pages it has not fetched yet.
 
-    *Discovered*: the sum of the probabilities of the links that wait (`LinkCalibration`).
+    *Discovered* pages are queued. Their number is the sum of the probabilities of the queued
+    links (`LinkCalibration`).
 
-    *Not discovered* are two kinds. After n fetches with a recent harvest h, there are hn relevant
-    pages in as many fetches more, if the harvest lasts, and it lasts with probability h. And pages
-    off the topic may lead to groups of relevant ones. A page starts a *group* if no relevant page
-    fetched before it links to it, and it is no seed; what is first found on a page of a group
-    belongs to it. What pages off the topic have led to, a page, is expected of each that waits.
+    *Undiscovered* pages are of two kinds. After n fetches with a recent harvest h, the next n
+    fetches find hn relevant pages if the harvest lasts, and it lasts with probability h. Off-topic
+    pages may also lead to groups of relevant pages. A page starts a *group* if it is no seed and
+    no relevant page fetched earlier links to it. Relevant pages that are first found on a page of
+    a group belong to the same group. Each queued off-topic page is expected to lead to as many
+    grouped pages as the fetched off-topic pages did on average.
 
-    A crawl that fetches the best links first gets ever less from them. If that falls to nothing as
-    a parabola does, links that wait and pages off the topic bring a third of what such ones did.
+    A crawl that fetches the best links first finds fewer and fewer relevant pages. If this number
+    falls to zero as a parabola does, queued links and off-topic pages lead to a third of the
+    relevant pages that earlier ones led to.
 
-    The *next* fetches are of the best links that wait. If the last ones, half as many, brought
-    more than these promise, the next ones are expected to bring as much, by links that do not wait
-    yet.
+    The *next* fetches are those of the best queued links. If the last fetches, half as many, found
+    more relevant pages than these scores predict, the next ones are expected to find as many.
 
-    A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
+    Memory: 8 bytes a fetch and 2 bytes a URL.
 
     Parameters
     ----------
-    promises : whether scores are the expected relevance, and the best links come first
+    scores_are_relevance : bool
+        Scores are the expected relevance, and the links with the best scores are fetched first.
     """
 
-    def __init__(self, *, promises: bool) -> None:
-        self._links = LinkCalibration(promises=promises)
-        self._rest = _DECLINE if promises else 1.0
-        self._relevant = GrowingArray(np.int64)  # pages, by fetches
-        self._led_to = GrowingArray(np.bool_)  # by URL: by a relevant page, or it is a seed
+    def __init__(self, *, scores_are_relevance: bool) -> None:
+        self._links = LinkCalibration(scores_are_relevance=scores_are_relevance)
+        self._decline = _DECLINE if scores_are_relevance else 1.0
+        self._relevant = GrowingArray(np.int64)  # relevant pages so far, by fetch
+        self._linked_by_relevant = GrowingArray(np.bool_)  # by URL; True also for seeds
         self._in_group = GrowingArray(np.bool_)  # by URL
-        self._grouped = _UNSEEN  # relevant pages in groups
+        self._in_groups = _UNSEEN  # relevant pages in groups
 
     @property
     def fetched(self) -> int:
-        """Fetches seen."""
+        """Fetches added so far."""
         return len(self._relevant)
 
-    def visited(
+    def add_fetch(
         self,
         url: int,
         referrer: int | None,
@@ -199,45 +194,50 @@ class Estimator:
         *,
         relevant: bool,
     ) -> None:
-        """Take in a fetch.
+        """Add a fetch.
 
         Parameters
         ----------
-        url, referrer : numbers of the page, and of the page it was first found on
-        score : that it was fetched with; None for a seed, and for where a redirect leads
-        targets : of its links that are followed
+        url, referrer : int
+            IDs of the page, and of the page on which its link was first found.
+        score : float or None
+            Score of the link when it was fetched; None for a seed or the target of a redirect.
+        targets : Sequence[int]
+            IDs of the URLs that the page links to, as far as they are followed.
         """
         before = int(self._relevant.data[-1]) if len(self._relevant) else 0
         self._relevant.extend([before + relevant])
         if score is not None:
             self._links.learn(score, relevant=relevant)
         highest = max(url, -1 if referrer is None else referrer, max(targets, default=-1))
-        for array in (self._led_to, self._in_group):
+        for array in (self._linked_by_relevant, self._in_group):
             array.grow(highest + 1)
-        led_to, in_group = self._led_to.data, self._in_group.data
+        led_to, in_group = self._linked_by_relevant.data, self._in_group.data
         if referrer is None:
             led_to[url] = True
-        elif score is None:  # whoever links to a URL that redirects links to where it leads
+        elif score is None:  # a link to a redirecting URL is a link to its target
             led_to[url] |= led_to[referrer]
         if not relevant:
             return
         in_group[url] = not led_to[url] or (referrer is not None and in_group[referrer])
-        self._grouped += bool(in_group[url])
+        self._in_groups += bool(in_group[url])
         led_to[list(targets)] = True
 
-    def estimate(self, scores: Floats, next_fetches: int) -> Estimate:
-        """Return how complete the crawl is.
+    def estimate(self, scores: Floats, next_fetches: int) -> RecallEstimate:
+        """Return an estimate of the recall.
 
         Parameters
         ----------
-        scores : of the URLs that wait, float64 (n,)
-        next_fetches : how many fetches `Estimate.next_harvest` is of
+        scores : NDArray[np.float64] of shape (n_queued,)
+            Scores of the queued URLs.
+        next_fetches : int
+            Number of next fetches for `RecallEstimate.next_harvest`.
         """
         probabilities = self._links.probabilities(scores)
         n, relevant = self.fetched, int(self._relevant.data[-1])
-        harvest = self._brought(max(_LEAST_LATE, n // _LATE))
+        harvest = self._recent_harvest(max(_LEAST_LATE, n // _LATE))
         promised = float(probabilities.sum())
-        behind = self._yield(n - relevant) * max(len(scores) - promised, 0.0)
+        behind = self._group_yield(n - relevant) * max(len(scores) - promised, 0.0)
         lasting = harvest**2 * n if len(scores) else 0.0
         soon = min(next_fetches, len(scores))
         if soon < len(scores):
@@ -246,47 +246,52 @@ class Estimator:
             best = probabilities
         next_harvest = 0.0
         if soon:
-            next_harvest = max(float(best.mean()), self._brought(max(_LEAST_LATE, soon // 2)))
-        return Estimate(
+            next_harvest = max(
+                float(best.mean()), self._recent_harvest(max(_LEAST_LATE, soon // 2))
+            )
+        return RecallEstimate(
             fetched=n,
             relevant=relevant,
             waiting=len(scores),
-            discovered=self._rest * promised,
-            undiscovered=lasting + self._rest * behind,
+            discovered=self._decline * promised,
+            undiscovered=lasting + self._decline * behind,
             harvest=harvest,
             next_fetches=next_fetches,
             next_harvest=next_harvest,
         )
 
-    def _brought(self, fetches: int) -> float:
+    def _recent_harvest(self, fetches: int) -> float:
         """Return the share of relevant pages among the last fetches."""
         n = self.fetched
         late = min(n, fetches)
         before = int(self._relevant.data[n - late - 1]) if n > late else 0
         return (int(self._relevant.data[-1]) - before) / late
 
-    def _yield(self, off_topic: int) -> float:
-        """Return how many relevant pages a page off the topic led to, at most 1."""
-        return min(1.0, self._grouped / max(_FEW, off_topic))
+    def _group_yield(self, off_topic: int) -> float:
+        """Return the mean number of grouped pages behind an off-topic page, at most 1."""
+        return min(1.0, self._in_groups / max(_FEW, off_topic))
 
 
 _READ: dict[str, Callable[[str], Any]] = {
-    each.name: float if each.type == "float" else int for each in fields(Estimate)
+    each.name: float if each.type == "float" else int for each in fields(RecallEstimate)
 }
-_COLUMNS = [*_READ, "recall", "low", "high"]  # these follow from the others
+_COLUMNS = [*_READ, "recall", "low", "high"]  # the last three are computed from the others
 
 
-class EstimateRecord:
-    """Appends the estimates of a crawl to a table.
+class EstimateLog:
+    """Appends the estimates of a crawl to a CSV file.
 
     Parameters
     ----------
-    path : of the table; estimates of earlier runs stay
-    fetched : estimates of later fetches are dropped: the store does not know of them
+    path : Path
+        The file; estimates of earlier runs are kept.
+    fetched : int
+        Fetches in the store. Estimates made after more fetches are dropped.
 
     Attributes
     ----------
-    latest : the last estimate; None before the first
+    latest : RecallEstimate or None
+        The last estimate.
     """
 
     def __init__(self, path: Path, fetched: int) -> None:
@@ -296,55 +301,61 @@ class EstimateRecord:
         kept = [*takewhile(lambda estimate: estimate.fetched <= fetched, found)]
         self.latest = kept[-1] if kept else None
         if len(kept) < len(found) or not whole:
-            self._write(kept, anew=True)
+            self._write(kept, is_new=True)
 
-    def add(self, estimate: Estimate) -> None:
-        """Append an estimate; a full disk does not stop the crawl."""
-        anew, self.latest = self.latest is None, estimate
-        self._write([estimate], anew=anew)
+    def add(self, estimate: RecallEstimate) -> None:
+        """Append an estimate; if the file cannot be written, log a warning once."""
+        is_new, self.latest = self.latest is None, estimate
+        self._write([estimate], is_new=is_new)
 
-    def _write(self, estimates: Iterable[Estimate], *, anew: bool) -> None:
+    def _write(self, estimates: Iterable[RecallEstimate], *, is_new: bool) -> None:
         text = io.StringIO(newline="")
         rows = csv.DictWriter(text, _COLUMNS, lineterminator="\n")
-        if anew:
+        if is_new:
             rows.writeheader()
         for each in estimates:
             low, high = each.interval
             rows.writerow({**asdict(each), "recall": each.recall, "low": low, "high": high})
         try:
-            if anew:
-                write_whole(self._path, text.getvalue())
+            if is_new:
+                write_atomically(self._path, text.getvalue())
             else:
-                with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+                with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
                     file.write(text.getvalue())
         except OSError as error:
             if not self._failed:
-                logger.warning("%s cannot be written: %s", self._path, error.strerror)
+                logger.warning(
+                    "Estimates of recall cannot be saved to %s: %s", self._path, error.strerror
+                )
             self._failed = True
 
 
-def read_estimates(path: Path) -> list[Estimate]:
-    """Return the estimates in a table, in the order they were made.
+def read_estimates(path: Path) -> list[RecallEstimate]:
+    """Return the estimates in a CSV file, in the order they were made.
 
-    A line that is none ends it: the crawl was killed while it wrote. UserError if there is
-    something else than a plain file.
+    Reading stops at the first line that is no estimate, which a killed crawl may have left.
+
+    Raises
+    ------
+    UserError
+        `path` is not a regular file.
     """
     return _read(path)[0]
 
 
-def _read(path: Path) -> tuple[list[Estimate], bool]:
-    """Return the estimates, and whether there is nothing else in the file."""
+def _read(path: Path) -> tuple[list[RecallEstimate], bool]:
+    """Return the estimates, and whether the file holds nothing else."""
     try:
-        with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+        with open(path, encoding="utf-8", errors="replace", opener=open_nofollow) as file:
             text = file.read(_LONGEST)
     except FileNotFoundError:
         return [], True
-    whole = text.endswith("\n")  # else the last line may be the beginning of one
+    whole = text.endswith("\n")  # otherwise the last line may be cut off
     text = text[: text.rfind("\n") + 1]
-    found: list[Estimate] = []
+    found: list[RecallEstimate] = []
     try:
         for row in csv.DictReader(io.StringIO(text, newline="")):
-            found.append(Estimate(**{name: of(row[name]) for name, of in _READ.items()}))  # noqa: PERF401 - up to the first that is none
+            found.append(RecallEstimate(**{name: of(row[name]) for name, of in _READ.items()}))  # noqa: PERF401 - stop at an error
     except (csv.Error, KeyError, TypeError, ValueError):
         whole = False
     return found, whole

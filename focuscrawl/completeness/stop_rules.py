@@ -1,4 +1,4 @@
-"""When a crawl stops itself: what users write, ``recall 0.9, time 8h``, and what it means."""
+"""Stop rules that users write, such as ``recall 0.9, time 8h``: parsing and evaluation."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from focuscrawl.foundation.user_input import Reader
+from focuscrawl.foundation.user_input import ValueParser
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
 
 
-#: reasons of stopping
-RECALL, LITTLE, TIME = "recall_reached", "little_expected", "time_over"
+#: stop reasons, one for each kind of rule
+RECALL_REACHED, LITTLE_EXPECTED, TIME_OVER = "recall_reached", "little_expected", "time_over"
 
-_SURE = 2 / 3  # of the recall wanted: the least lower end of the interval
+_LOWER_END = 2 / 3  # of the requested recall: the lower end of the interval must be at least this
 
-_EVIDENCE = 100  # fetches before which nothing is expected of the next ones
-NEXT_FETCHES = 100  # whose harvest is estimated by default
+_MIN_FETCHES = 100  # before these fetches, a rule on the next fetches does not apply
+NEXT_FETCHES = 100  # default for the estimate of the next harvest
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _NUMBER = r"(\d+\.?\d*|\.\d+)"
@@ -31,31 +31,25 @@ _RULES = {
 
 @dataclass(frozen=True)
 class StopExpression:
-    """Rules of which the first that applies stops a crawl; none does by default.
+    """The stop rules of a crawl; the first rule that applies stops the crawl."""
 
-    Attributes
-    ----------
-    text : as written
-    recall : stops when so much of what is in reach is here, by estimate, and two thirds of that
-        by the lower end of its interval
-    next_fetches, harvest : stops when less is expected of so many next fetches, after 100 fetches
-    seconds : stops after so many seconds of one run
-    """
-
-    text: str = ""
+    text: str = ""  #: the rules as the user wrote them
+    #: stop if the estimated recall is at least `recall`, and the lower end of its interval is at
+    #: least two thirds of `recall`
     recall: float | None = None
-    next_fetches: int = NEXT_FETCHES
+    next_fetches: int = NEXT_FETCHES  #: number of next fetches that `harvest` is about
+    #: after 100 fetches, stop if the expected harvest rate of the next fetches is below `harvest`
     harvest: float | None = None
-    seconds: float | None = None
+    seconds: float | None = None  #: stop a run after so many seconds
 
     @classmethod
     def parse(cls, written: object) -> StopExpression:
-        """Read what a user has written.
+        """Parse the rules that a user wrote.
 
         Raises
         ------
         ValueError
-            It is no such expression, or names a rule twice.
+            `written` has a syntax error or names a rule twice.
         """
         if isinstance(written, cls):
             return written
@@ -75,49 +69,52 @@ class StopExpression:
     def __bool__(self) -> bool:
         return (self.recall, self.harvest, self.seconds) != (None, None, None)
 
-    def reason(self, estimate: Estimate | None, seconds: float) -> str | None:
-        """Return the rule that stops a crawl; None: none does.
+    def reason(self, estimate: RecallEstimate | None, seconds: float) -> str | None:
+        """Return the stop reason of the first rule that applies, or None.
 
         Parameters
         ----------
-        estimate : the last one; None before the first
-        seconds : since the run began
+        estimate : RecallEstimate or None
+            The latest estimate.
+        seconds : float
+            Time since the start of the run.
         """
         if self.seconds is not None and seconds >= self.seconds:
-            return TIME
+            return TIME_OVER
         if estimate is None:
             return None
         if self.recall is not None and estimate.recall >= self.recall:
             low, _ = estimate.interval
-            if low >= _SURE * self.recall:
-                return RECALL
-        known = estimate.next_fetches == self.next_fetches and estimate.fetched >= _EVIDENCE
+            if low >= _LOWER_END * self.recall:
+                return RECALL_REACHED
+        known = estimate.next_fetches == self.next_fetches and estimate.fetched >= _MIN_FETCHES
         if self.harvest is not None and known and estimate.next_harvest < self.harvest:
-            return LITTLE
+            return LITTLE_EXPECTED
         return None
 
-    def in_words(self, reason: str, estimate: Estimate | None) -> str:
-        """Describe which rule stopped a crawl, and by which numbers.
+    def describe(self, reason: str, estimate: RecallEstimate | None) -> str:
+        """Return which rule stopped the crawl, and the numbers that it compared.
 
         Parameters
         ----------
-        reason : that `reason` returned
-        estimate : that it went by
+        reason : str
+            Return value of `reason`.
+        estimate : RecallEstimate or None
+            The estimate that the rule applied to.
         """
-        if reason == TIME or estimate is None:
-            return f"time: this run has lasted the {self.seconds:,.0f} s that were asked for"
-        low, high = estimate.interval
-        recall = f"about {estimate.recall:.2f} ({low:.2f} to {high:.2f}) of what is in reach"
-        if reason == RECALL:
-            return f"recall {self.recall:g}: {recall} is here, after {estimate.fetched:,} fetches"
+        if reason == TIME_OVER or estimate is None:
+            return f"stopped by your rule `time {self.seconds:g}s`: this run has reached its time"
+        if reason == RECALL_REACHED:
+            return f"stopped by your rule `recall {self.recall:g}`: {estimate.describe()}"
+        expected = estimate.next_harvest * self.next_fetches
         return (
-            f"next {self.next_fetches} < {self.harvest:g}: {estimate.next_harvest:.3f} is expected"
-            f" of them, after {estimate.fetched:,} fetches; {recall} is here"
+            f"stopped by your rule `next {self.next_fetches} < {self.harvest:g}`: {expected:.0f} "
+            f"of the next {self.next_fetches:,} pages are expected to be relevant"
         )
 
 
 def _read(rule: str) -> dict[str, float]:
-    """Return one rule; ValueError if it is none."""
+    """Parse one rule; raise ValueError if it is malformed."""
     name = rule.split(None, 1)[0]
     match = _RULES[name].fullmatch(rule) if name in _RULES else None
     if match is None:
@@ -134,8 +131,8 @@ def _read(rule: str) -> dict[str, float]:
     return {"next_fetches": int(match[1]), "harvest": number}
 
 
-STOP_EXPRESSION = Reader(
-    "rules with commas between, each `recall 0.9`, `next 100 < 0.1` or `time 8h` (s, m, h, d), "
-    "none twice",
+STOP_EXPRESSION = ValueParser(
+    "rules separated by commas, each of `recall 0.9`, `next 100 < 0.1` and `time 8h` (s, m, h, "
+    "d) at most once",
     StopExpression.parse,
 )

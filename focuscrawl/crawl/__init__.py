@@ -1,7 +1,7 @@
-"""The crawl loop, its state and the parts that take part in it; without network and Scrapy.
+"""The crawl loop, its state, and the parts of a crawl; without network and Scrapy.
 
-Not here: fetching (Scrapy's), scoring (`focuscrawl.strategies`), training after a crawl
-(`focuscrawl.offline`), crawls in rounds (`focuscrawl.rounds`).
+Scrapy fetches the pages (`focuscrawl.engine`). `focuscrawl.strategies` scores links,
+`focuscrawl.offline` trains after a crawl, and `focuscrawl.rounds` runs crawls in rounds.
 """
 
 from focuscrawl.crawl.assembly import open_crawl

@@ -1,4 +1,4 @@
-"""From a configuration to a crawl that can start: every check comes before anything is written."""
+"""Opens a crawl from its configuration; checks everything before anything is written."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from focuscrawl.crawl.waiting import PatientOrder, PriorityFidelity
 from focuscrawl.crawl_config import DEFAULT_CRITIC
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import is_reserved, normalize, without_credentials
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.path_model import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore
-from focuscrawl.store.crawl_store import damaged
+from focuscrawl.store.crawl_store import damage_error
 from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.knowledge_strategy import KNOWN_WEIGHT, CorrectedStrategy
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DAY = 86_400.0  # seconds
-_NAMED = 3  # URLs in a message
+_MAX_SHOWN = 3  # URLs in a message
 
 
 def open_crawl(config: CrawlConfig) -> Crawl:
-    """Check everything, then open the crawl: a new one, or the one in `config.crawl_dir`.
+    """Check a configuration, and open a new crawl or the crawl in `CrawlConfig.crawl_dir`.
 
     Raises
     ------
     UserError
-        Anything the user has to put right; nothing has been written then.
+        The configuration has an error. Nothing was written.
     """
     name = config.crawl_dir or CrawlFolder.new_name(first_topic(config), datetime.now())
     folder = CrawlFolder(Path(name))
@@ -91,21 +91,21 @@ def open_crawl(config: CrawlConfig) -> Crawl:
     restore(crawl)
     crawl.start(checked.seeds)
     if known is not None:
-        known.queue_into(crawl)
+        known.queue_pages(crawl)
     return crawl
 
 
 def _start_time(store: CrawlStore, checked: CheckedConfig) -> float:
-    """Return when the crawl began, in the time of its knowledge."""
+    """Return the start time of the crawl, in the time scale of its knowledge file (days)."""
     written = store.identity().get("now", checked.about["now"])
     try:
         return float(written)
     except ValueError:
-        raise damaged(store.where, f"it began at {written}") from None
+        raise damage_error(store.location, f"the start time {written} is not a number") from None
 
 
 def build_parts(crawl: CrawlState) -> list[Part]:
-    """Return the parts of a crawl, by its configuration, in the order of their turns."""
+    """Return the parts of a crawl in the order in which the loop calls them."""
     config = crawl.config
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl)]
     if config.near_duplicates:
@@ -115,26 +115,23 @@ def build_parts(crawl: CrawlState) -> list[Part]:
     if config.discover:
         parts.append(Discovery(crawl))
     parts.append(Completeness(crawl))
-    if crawl.web is None or config.delay > 0.0:  # a link may have to wait for its host
+    if crawl.web is None or config.delay > 0.0:  # otherwise no link waits for its host
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
     if config.revisit_hubs or has_revisits(crawl.store):
         parts.append(HubRevisits(crawl))
     elif config.distill:
         parts.append(Distilling(crawl))
-    if crawl.strategy.learns:  # last: a lesson is about all that a fetch has changed
+    if crawl.strategy.learns:  # last, so that training uses all changes by a fetch
         parts.append(Learning(crawl))
     return parts
 
 
 class CheckedConfig(NamedTuple):
-    """What a configuration stands for, every check passed.
+    """A checked configuration, and the objects that were loaded for its crawl.
 
-    Attributes
-    ----------
-    config : what it stands for by now, see `focuscrawl.crawl.rejudging.resumed_config`
-    seeds : none for a crawl that exists and is to go on from where it is
-    within : see `Crawl`
-    identity, about : see `CrawlFolder.open_store`
+    `CrawlFolder.open_store` describes ``identity`` and ``about``, and
+    `focuscrawl.crawl.state.CrawlState` describes ``within``. There are no seeds for a crawl that
+    resumes with its stored start pages.
     """
 
     config: CrawlConfig
@@ -148,10 +145,10 @@ class CheckedConfig(NamedTuple):
 
 
 def first_topic(config: CrawlConfig) -> str:
-    """Return the first topic of a configuration, which must have one."""
+    """Return the first topic of a configuration; raise `UserError` without a topic."""
     if not config.topics:
         raise UserError(
-            "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
+            "no topic given: add -a topic=PATH or set FOCUSCRAWL_TOPIC to a topic of the critic"
         )
     return config.topics[0]
 
@@ -163,18 +160,21 @@ def check_config(
     exists: bool,
     folder: CrawlFolder | None = None,
 ) -> CheckedConfig:
-    """Load all that a configuration names; writes nothing.
+    """Load the critic, strategy, web and start pages of a configuration; write nothing.
 
     Parameters
     ----------
-    knowledge : of the topic, from earlier crawls
-    exists : there is a crawl already that may be resumed
-    folder : that may say what this one is to follow instead
+    knowledge : Knowledge or None
+        Knowledge of the topic from earlier crawls.
+    exists : bool
+        True if the crawl exists and is resumed.
+    folder : CrawlFolder or None
+        Folder of the crawl, which may have another critic since the crawl started.
 
     Raises
     ------
     UserError
-        Anything the user has to put right.
+        The configuration has an error.
     """
     first_topic(config)
     _check_extras(config)
@@ -182,12 +182,14 @@ def check_config(
     critic: Critic = load_config_critic(config)
     if knowledge is not None:
         knowledge.check(",".join(config.topics), critic.fingerprint)
-    resumes = config.seeds is None and exists  # with the seeds it has
+    resumes = config.seeds is None and exists
     scope = Scope(config)
-    seeds = [] if resumes else _confined(scope, _seeds(config, critic, web, knowledge))
+    seeds = (
+        [] if resumes else _drop_seeds_out_of_scope(scope, _seeds(config, critic, web, knowledge))
+    )
     if folder is not None:
         config, critic = resumed_config(folder, config, critic)
-    within = None if config.within is None else _fetched_in(Path(config.within))
+    within = None if config.within is None else _fetched_urls(Path(config.within))
     context = StrategyContext(critic, config.random_state, web, config.topics, knowledge)
     strategy = make_strategy(config.strategy, context, config.strategy_options)
     identity = {
@@ -200,7 +202,7 @@ def check_config(
         "random_state": str(config.random_state),
         **scope_identity(config),
     }
-    if "begin_with" in config.strategy_options:  # a path alone does not say which apprentice
+    if "begin_with" in config.strategy_options:  # the file at a path can be replaced
         from focuscrawl.apprentice.apprentice import apprentice_digest  # noqa: PLC0415 - slow to import
 
         identity["apprentice"] = apprentice_digest(Path(config.strategy_options["begin_with"]))
@@ -219,17 +221,21 @@ def check_config(
     }
     if web is None and config.critic == DEFAULT_CRITIC:
         logger.warning(
-            "%s knows the topics of the synthetic web only: for the live Web train a critic",
+            "critic %s knows only the topics of the synthetic web: train a critic for the live "
+            "Web (focuscrawl train)",
             config.critic,
         )
     return CheckedConfig(config, web, critic, strategy, seeds, within, identity, about)
 
 
 def load_config_critic(config: CrawlConfig) -> Critic:
-    """Load the critic that a configuration names: one of pages, or of paths."""
+    """Load the critic, or the path model, that a configuration names."""
     if is_path_model(config.critic):
         if config.calibrated:
-            raise UserError(f"{config.critic}: a model of paths has no calibration; leave it out")
+            raise UserError(
+                f"critic {config.critic} is a path model, which cannot be calibrated: remove the "
+                "setting FOCUSCRAWL_CALIBRATED"
+            )
         return load_path_critic(config.critic, config.topic)
     return load_critic(config.critic, config.topic, calibrated=config.calibrated)
 
@@ -240,13 +246,14 @@ def _seeds(
     if config.seeds == "":
         return []
     if config.seeds is None and config.revisit:
-        return []  # what is worth a visit is queued, and the best of it comes first
+        return []  # `KnownPages.queue_pages` queues the known pages
     if config.seeds is None and knowledge is not None and knowledge.seeds():
         seeds = knowledge.seeds()
     elif config.seeds is None:
         if not critic.examples:
             raise UserError(
-                "the critic has no example pages to start from: add -a seeds=URL,... or a file"
+                "no start pages: the critic has no example pages, so add -a seeds=URL,URL or "
+                "-a seeds=FILE"
             )
         found = [normalize(example) for example in critic.examples]
         seeds = [url for url in found if url is not None]
@@ -254,8 +261,9 @@ def _seeds(
         seeds = read_seeds(config.seeds, config.topics)
     if web is None and not config.own_names and seeds and all(map(is_reserved, seeds)):
         raise UserError(
-            f"seeds: no name that ends in .example, .test or .invalid is on the live Web, and all "
-            f"{len(seeds)} do: {_some(seeds)}; give others, or crawl their web with -a web=..."
+            f"seeds: the hosts of all {len(seeds)} start pages end in .example, .test or .invalid "
+            f"and do not exist on the live Web: {_first_few(seeds)}; name other start pages, or "
+            "crawl a recorded web with -a web=..."
         )
     if web is None or not config.closed:
         return seeds
@@ -263,50 +271,47 @@ def _seeds(
     known = [url for url in resolved if url is not None]
     if not known:
         raise UserError(
-            f"none of the {len(seeds)} seeds is in the recorded web {config.web}: {_some(seeds)}"
+            f"seeds: none of the {len(seeds)} start pages is in the recorded web {config.web}: "
+            f"{_first_few(seeds)}; name start pages of that web"
         )
     absent = [url for url, found in zip(seeds, resolved, strict=True) if found is None]
     if absent and config.seeds is not None:
         logger.warning(
-            "%d of %d seeds are left out, as the recorded web has none of them: %s",
+            "%d of %d start pages are skipped, because they are not in the recorded web: %s",
             len(absent),
             len(seeds),
-            _some(absent),
+            _first_few(absent),
         )
     return known
 
 
-def _some(urls: list[str]) -> str:
-    """Name a few of many URLs."""
-    named = [without_credentials(url) for url in urls[:_NAMED]]
-    return ", ".join(named if len(urls) <= _NAMED else [*named, "..."])
+def _first_few(urls: list[str]) -> str:
+    named = [without_credentials(url) for url in urls[:_MAX_SHOWN]]
+    return ", ".join(named if len(urls) <= _MAX_SHOWN else [*named, "..."])
 
 
 def _check_extras(config: CrawlConfig) -> None:
-    """Raise `UserError` if what reads documents is not installed."""
-    # imported to be there: they are used in another process
+    """Raise `UserError` if a library is missing that another process of the crawl will import."""
     if FEEDS in config.discover:
-        with needs("feeds", "discover=feeds"):
+        with require_extra("feeds", "discover=feeds"):
             import feedparser  # noqa: F401, PLC0415
     if config.pdf:
-        with needs("pdf", "FOCUSCRAWL_PDF"):
+        with require_extra("pdf", "FOCUSCRAWL_PDF"):
             import pypdf  # noqa: F401, PLC0415
 
 
-def _confined(scope: Scope, seeds: list[str]) -> list[str]:
-    """Return the seeds in a scope, and say so if they are not all."""
-    confined = scope.confine(seeds)
-    if len(confined) < len(seeds):
+def _drop_seeds_out_of_scope(scope: Scope, seeds: list[str]) -> list[str]:
+    in_scope = scope.filter_seeds(seeds)
+    if len(in_scope) < len(seeds):
         logger.warning(
-            "%d of %d seeds are left out: they are not in the scope of the crawl",
-            len(seeds) - len(confined),
+            "%d of %d start pages are skipped, because they are not in the scope of the crawl",
+            len(seeds) - len(in_scope),
             len(seeds),
         )
-    return confined
+    return in_scope
 
 
-def _fetched_in(folder: Path) -> frozenset[str]:
-    """Return the URLs that an earlier crawl has fetched."""
+def _fetched_urls(folder: Path) -> frozenset[str]:
     store = CrawlStore.open(CrawlFolder(folder).store_path, read_only=True)
     try:
         rows = store.rows("SELECT url FROM url WHERE state = ?", (FETCHED,))

@@ -1,4 +1,4 @@
-"""The folder of a crawl: its store, its lock, and the file by which people control the crawl."""
+"""The folder of a crawl: its store, its lock, and its control file (pause, stop, budget)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from filelock import FileLock, Timeout
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import (
-    BETWEEN,
-    TRIES,
-    changing,
-    is_held,
-    open_plain,
+    LOCK_RETRY_DELAY,
+    LOCK_TRIES,
+    is_locked,
+    open_nofollow,
     refuse_link,
-    write_whole,
+    update_lock,
+    write_atomically,
 )
 from focuscrawl.store import CrawlStore
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-#: key in the identity of a crawl in rounds: where its tables are
+#: key in the identity of a crawl in rounds; the value is the folder of its tables
 TABLES_KEY = "tables"
-_LONGEST = 64  # characters of a lock that are read
-_LONGEST_ORDER = 4096  # bytes of a control file that are read
+_MAX_LOCK_LENGTH = 64  # characters
+_MAX_CONTROL_SIZE = 4096  # bytes
 
 
 class CrawlPhase(StrEnum):
-    """What the process that holds a crawl's lock is doing, as written into the lock."""
+    """Phase of the process that holds a crawl's lock, as written into the lock file."""
 
     STARTING = "starting"
     CRAWLING = "crawling"
@@ -44,23 +44,18 @@ class CrawlPhase(StrEnum):
 
 
 class CrawlFolder:
-    """A crawl's folder, with its store and its lock.
-
-    Attributes
-    ----------
-    path : the folder
-    """
+    """The folder of a crawl, with its store and its lock."""
 
     STORE = "crawl.db"
     LOCK = "crawl.lock"
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # the kernel releases it with the process, however that ends: so never a mere file
+        # no soft lock: the kernel releases a file lock even if the process is killed
         self._lock = FileLock(
             path / self.LOCK,
-            TRIES * BETWEEN,
-            poll_interval=BETWEEN,
+            LOCK_TRIES * LOCK_RETRY_DELAY,
+            poll_interval=LOCK_RETRY_DELAY,
             thread_local=False,
             fallback_to_soft=False,
         )
@@ -78,7 +73,7 @@ class CrawlFolder:
 
     @property
     def store_path(self) -> Path:
-        """Where the store is, or will be."""
+        """Path of the store, which may not exist yet."""
         return self.path / self.STORE
 
     @property
@@ -99,13 +94,13 @@ class CrawlFolder:
 
         Parameters
         ----------
-        identity : what another crawl would differ in; keys are named in messages
-        about : stored with a new crawl for people to read
+        identity, about : mapping of str to str
+            Values that must equal those of the existing crawl, and further facts to store.
 
         Raises
         ------
         UserError
-            The folder has another crawl, is locked by a running crawl, or cannot be written.
+            The folder contains another crawl, is locked by a running crawl, or cannot be written.
         """
         self.create_and_acquire()
         try:
@@ -124,76 +119,79 @@ class CrawlFolder:
         Raises
         ------
         UserError
-            It is locked by a running crawl, or cannot be written.
+            The folder is locked by a running crawl, or cannot be written.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self.acquire()
         except OSError as error:
-            raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
+            raise UserError(
+                f"crawl_dir {self.path} cannot be written ({error.strerror}): change the "
+                "permissions, or name another crawl_dir"
+            ) from None
 
     @property
     def in_use(self) -> bool:
         """True while a process has the lock."""
-        return is_held(self.path / self.LOCK)
+        return is_locked(self.path / self.LOCK)
 
     @property
     def phase(self) -> CrawlPhase | None:
-        """What the process with the lock is doing; None: there is no such process."""
+        """Phase of the process that has the lock, or None if no process has the lock."""
         if not self.in_use:
             return None
         try:
-            with open(self.path / self.LOCK, encoding="ascii", opener=open_plain) as lock:
-                return CrawlPhase(lock.read(_LONGEST))
+            with open(self.path / self.LOCK, encoding="ascii", opener=open_nofollow) as lock:
+                return CrawlPhase(lock.read(_MAX_LOCK_LENGTH))
         except (OSError, UserError, ValueError):
             return CrawlPhase.CRAWLING
 
-    def set_phase(self, doing: CrawlPhase) -> None:
-        """Write into the lock what this process is doing, if it has the lock."""
+    def set_phase(self, phase: CrawlPhase) -> None:
+        """Write the phase of this process into the lock file, if this process has the lock."""
         if self._lock.is_locked:
-            # on a full disk it stays as it is
+            # on a full disk the file keeps the last phase
             with (
                 suppress(OSError),
-                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_plain) as lock,
+                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_nofollow) as lock,
             ):
-                lock.write(doing)
+                lock.write(phase)
 
     def release(self) -> None:
         """Release the lock."""
         self._lock.release(force=True)
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
-        kept = store.identity()
-        tables = kept.get(TABLES_KEY)
+        stored = store.identity()
+        tables = stored.get(TABLES_KEY)
         if tables is not None:
             store.close()
             raise UserError(
-                f"crawl_dir {self.path} shows a crawl in rounds: go on with its tables {tables}, "
-                "see focuscrawl rounds --help, or name another crawl_dir"
+                f"crawl_dir {self.path} belongs to a crawl in rounds: resume that crawl with its "
+                f"tables {tables} (see focuscrawl rounds --help), or name another crawl_dir"
             )
         for key, value in identity.items():
-            if kept.get(key, "") != value:
+            if stored.get(key, "") != value:
                 store.close()
                 raise UserError(
-                    f"crawl_dir {self.path} holds another crawl: its {key} is "
-                    f"{kept.get(key) or 'none'}, not {value or 'none'}; name another crawl_dir"
+                    f"crawl_dir {self.path} contains another crawl: its {key} is "
+                    f"{stored.get(key) or 'none'}, not {value or 'none'}; name another crawl_dir"
                 )
 
-    def acquire(self, doing: CrawlPhase = CrawlPhase.STARTING) -> None:
-        """Lock the folder; UserError if a running crawl has the lock."""
+    def acquire(self, phase: CrawlPhase = CrawlPhase.STARTING) -> None:
+        """Lock the folder; raise `UserError` if another process has the lock."""
         refuse_link(self.path / self.LOCK)
         try:
             self._lock.acquire()
         except Timeout:
             raise UserError(
-                f"crawl_dir {self.path} is being crawled by another process: wait for it, "
-                "or name another crawl_dir"
+                f"crawl_dir {self.path} is in use by another process: wait until that process "
+                "ends, or name another crawl_dir"
             ) from None
-        self.set_phase(doing)
+        self.set_phase(phase)
 
 
 class Command(StrEnum):
-    """What a crawl is asked to do."""
+    """Command to a crawl."""
 
     RUN = "run"
     PAUSE = "pause"
@@ -201,14 +199,10 @@ class Command(StrEnum):
 
 
 class FileControl:
-    """Commands to the crawl in `folder`, whether it runs or not, in a file.
+    """Control file by which users pause, resume or stop a crawl, or change the budget.
 
-    A pause holds until it is taken back, also over a restart. A stop and another budget are for
-    the run that sees them.
-
-    Attributes
-    ----------
-    name : what people call the crawl
+    A pause holds until the command is changed, even if the crawl is restarted. A stop and a new
+    budget apply to one run: the running crawl, or else the next.
     """
 
     FILE = "control.json"
@@ -220,22 +214,22 @@ class FileControl:
 
     @property
     def command(self) -> Command:
-        """The present command; RUN if the file makes no sense."""
+        """The present command; RUN without a valid control file."""
         try:
-            return Command(self._asked()["wanted"])
+            return Command(self._read()["wanted"])
         except (ValueError, LookupError, TypeError):
             return Command.RUN
 
     @property
     def budget(self) -> int | None:
-        """Another budget, 0 for no limit; None: there is none."""
-        budget = self._asked().get("budget")
+        """The new budget, 0 for no limit; None if the budget does not change."""
+        budget = self._read().get("budget")
         if isinstance(budget, bool) or not isinstance(budget, int):
             return None
         return budget if budget >= 0 else None
 
-    def send(self, wanted: Command) -> None:
-        """Give the crawl a command; the file changes as a whole.
+    def send(self, command: Command) -> None:
+        """Write a command to the crawl.
 
         Raises
         ------
@@ -243,50 +237,51 @@ class FileControl:
             The folder cannot be written.
         """
         with self._changing():
-            self._write(wanted, self.budget)
+            self._write(command, self.budget)
 
     def set_budget(self, budget: int) -> None:
-        """Give the crawl that runs another budget, 0 for none; raises as `ask` does."""
+        """Write a new budget for the crawl, 0 for no limit; raises like `send`."""
         with self._changing():
             self._write(self.command, budget)
 
-    def clear_command(self, wanted: Command) -> None:
-        """Remove a command that was for one run only, unless there is another since."""
-        if wanted is Command.STOP and self.command is Command.STOP:
+    def clear_command(self, command: Command) -> None:
+        """Remove a stop that was carried out, unless the command has changed since."""
+        if command is Command.STOP and self.command is Command.STOP:
             with self._changing():
                 if self.command is Command.STOP:
                     self._path.unlink(missing_ok=True)
 
     def clear_budget(self, budget: int) -> None:
-        """Remove a budget, unless there is another since."""
+        """Remove a budget that was applied, unless the budget has changed since."""
         with self._changing():
             if self.budget == budget:
                 self._write(self.command, None)
 
-    def _asked(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, Any]:
         try:
-            with open(self._path, "rb", opener=open_plain) as file:
-                asked = json.loads(file.read(_LONGEST_ORDER))
+            with open(self._path, "rb", opener=open_nofollow) as file:
+                content = json.loads(file.read(_MAX_CONTROL_SIZE))
         except (OSError, UserError, ValueError, RecursionError):
             return {}
-        return asked if isinstance(asked, dict) else {}
+        return content if isinstance(content, dict) else {}
 
-    def _write(self, wanted: Command, budget: int | None) -> None:
-        if wanted is Command.RUN and budget is None:
+    def _write(self, command: Command, budget: int | None) -> None:
+        if command is Command.RUN and budget is None:
             self._path.unlink(missing_ok=True)
             return
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        asked: dict[str, Any] = {"wanted": wanted, "at": at}
+        content: dict[str, Any] = {"wanted": command, "at": at}
         if budget is not None:
-            asked["budget"] = budget
-        write_whole(self._path, json.dumps(asked) + "\n")
+            content["budget"] = budget
+        write_atomically(self._path, json.dumps(content) + "\n")
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
         try:
-            with changing(self._path):
+            with update_lock(self._path):
                 yield
         except OSError as error:
             raise UserError(
-                f"{self._path} cannot be written ({error.strerror}): do it as the user who crawls"
+                f"{self._path} cannot be written ({error.strerror}): run this command as the user "
+                "who runs the crawl"
             ) from None

@@ -1,7 +1,7 @@
-"""Discovery of pages that no page links to: by site maps, feeds and `hreflang`.
+"""Discovery of pages that no page links to, by site maps, feeds and ``hreflang``.
 
-A site map or a feed is a URL like any other: it waits in the frontier, is fetched as politely as a
-page and counts against the budget. What it names are links of it, which the strategy scores.
+A site map or a feed is queued and fetched like a page, and counts against the budget. The strategy
+scores the URLs in a site map or a feed like the links of a page.
 """
 
 from __future__ import annotations
@@ -27,137 +27,138 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
 
 
-#: what can be discovered
+#: values of the argument ``discover``
 SITE_MAPS, FEEDS, TRANSLATIONS = "sitemaps", "feeds", "hreflang"
 #: kind of the event that a site map or a feed is queued
 LISTED = "listed"
 
-MAX_FILES = 10  # site maps and feeds that a host may have the crawl fetch
-MAX_STEPS = 3  # from the first of them to one that it leads to, by indices and redirects
+MAX_FILES = 10  # site maps and feeds of a host
+MAX_STEPS = 3  # by site map indices and redirects, from the first site map of a host
 _FROM = ": from "
 
 
-class _List(NamedTuple):
-    """A site map or feed that is queued: for which host, how many steps from its first."""
+class _QueuedFile(NamedTuple):
+    """A queued site map or feed: the host it counts for, and the steps from the host's first."""
 
     owner: str
     step: int
 
 
 class Discovery(Part):
-    """Queues the site maps and feeds of a host when it has brought a relevant page.
+    """Queues the site maps and feeds of a host when the crawl has found a relevant page there.
 
-    Those are the site maps that its robots.txt names, or ``/sitemap.xml``, and the feeds of its
-    relevant pages. All that they lead to counts as the host's own, wherever it is, so that indices
-    that lead from host to host come to an end.
+    Site maps are those that the host's robots.txt names, or ``/sitemap.xml``. Feeds are those that
+    the host's relevant pages name. A site map on another host counts for the host whose site map
+    index names it, so that chains of site map indices across hosts end.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._wanted = crawl.config.discover
+        self._sources = crawl.config.discover
         self._site_maps: dict[str, list[str]] = {}  # by the host whose robots.txt names them
 
     def reset(self) -> None:
-        """Forget every fetch, but not what was queued."""
-        self._lists: dict[int, _List] = {}
-        self._files: Counter[str] = Counter()
-        self._fetches: Counter[str] = Counter()
-        self._relevance: dict[str, float] = defaultdict(float)
-        self._asked: set[str] = set()
+        """Discard all fetches, and load the queued site maps and feeds from the store."""
+        self._queued_files: dict[int, _QueuedFile] = {}
+        self._files_per_host: Counter[str] = Counter()
+        self._fetches_per_host: Counter[str] = Counter()
+        self._relevance_per_host: dict[str, float] = defaultdict(float)
+        self._searched_hosts: set[str] = set()
         for event in History(self._crawl.store).events(LISTED):
             url, _, origin = event.detail.rpartition(_FROM)
             owner, _, step = origin.partition(", step ")
             url_id = self._crawl.urls.get(url)
             if url_id is not None and step.isdecimal():
-                self._keep(url_id, _List(owner, int(step)))
+                self._add_file(url_id, _QueuedFile(owner, int(step)))
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Count a fetch of an earlier run."""
+        """Count the relevance of an earlier fetch for its host."""
         stored = fetch.stored
-        if not stored.again and stored.url not in self._lists:
-            self._count(stored.name, stored.relevance)
+        if not stored.is_revisit and stored.url not in self._queued_files:
+            self._count(stored.url_text, stored.relevance)
             if stored.relevance > RELEVANT:
-                self._asked.add(host(stored.name))
+                self._searched_hosts.add(host(stored.url_text))
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Take in the site maps that the robots.txt of a host names; at most ten are kept."""
+        """Store up to ten site maps that the robots.txt of a host names."""
         self._site_maps[host(origin)] = [*islice(site_maps, MAX_FILES)]
 
-    def may_be_list(self, url_id: int) -> bool:
-        """Tell whether a URL is fetched as a site map or a feed; a start page may be one."""
+    def can_be_site_map_or_feed(self, url_id: int) -> bool:
+        """Tell whether a URL was queued as a site map or a feed, or is a start page."""
         urls = self._crawl.urls
         is_seed = urls.depth(url_id) == 0 and urls.referrer_id(url_id) is None
-        return url_id in self._lists or is_seed
+        return url_id in self._queued_files or is_seed
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Set what links of a site map or a feed are worth: what pages of its host have been."""
+        """Score the links of a site map or feed by the mean relevance of the host's pages."""
         assert visit.view is not None
         if visit.view.kind not in URL_LIST_KINDS:
             return
-        if visit.url_id not in self._lists:
-            self._note(visit, visit.url_id, _List(host(visit.url), 0))
-        owner = self._lists[visit.url_id].owner
-        visit.link_relevance = self._relevance[owner] / (self._fetches[owner] + 1)
+        if visit.url_id not in self._queued_files:
+            self._record_file(visit, visit.url_id, _QueuedFile(host(visit.url), 0))
+        owner = self._queued_files[visit.url_id].owner
+        visit.link_relevance = self._relevance_per_host[owner] / (
+            self._fetches_per_host[owner] + 1
+        )
 
     def before_record(self, visit: PageVisit) -> None:
-        """Queue what a page, an index of site maps, or the redirect of one leads to."""
-        known = self._lists.get(visit.url_id)
+        """Queue the site maps, feeds and translations that a page or a site map index names."""
+        known = self._queued_files.get(visit.url_id)
         if known is not None:
-            self._follow_list(visit, known)
+            self._follow_file(visit, known)
             return
         self._count(visit.url, visit.relevance)
         relevant = visit.relevance > RELEVANT
         if visit.view is None or not (relevant or visit.other_language):
             return
-        if TRANSLATIONS in self._wanted:
-            self._queue_translations(visit, _score(visit))
+        if TRANSLATIONS in self._sources:
+            self._queue_translations(visit, _link_score(visit))
         if not relevant:
             return
-        own = host(visit.url)
-        if SITE_MAPS in self._wanted and own not in self._asked:
-            for url in self._site_maps.get(own) or [urljoin(visit.url, "/sitemap.xml")]:
-                self._ask(visit, url, _List(own, 0))
-        self._asked.add(own)
-        if FEEDS in self._wanted:
+        page_host = host(visit.url)
+        if SITE_MAPS in self._sources and page_host not in self._searched_hosts:
+            for url in self._site_maps.get(page_host) or [urljoin(visit.url, "/sitemap.xml")]:
+                self._queue_file(visit, url, _QueuedFile(page_host, 0))
+        self._searched_hosts.add(page_host)
+        if FEEDS in self._sources:
             for url in visit.view.feeds:
-                self._ask(visit, url, _List(own, 0))
+                self._queue_file(visit, url, _QueuedFile(page_host, 0))
 
-    def _follow_list(self, visit: PageVisit, known: _List) -> None:
-        following = _List(known.owner, known.step + 1)
+    def _follow_file(self, visit: PageVisit, known: _QueuedFile) -> None:
+        following = _QueuedFile(known.owner, known.step + 1)
         target = visit.location if visit.is_redirect and visit.error is None else None
         if target is not None:
             url_id = self._crawl.urls.get(target)
-            if url_id is not None and self._may_ask(url_id, following):
-                self._note(visit, url_id, following)
+            if url_id is not None and self._can_queue(url_id, following):
+                self._record_file(visit, url_id, following)
         elif visit.view is not None and visit.view.kind == SITE_MAP_INDEX:
             for url in visit.view.links.urls:
-                self._ask(visit, url, following)
-        elif visit.view is not None and TRANSLATIONS in self._wanted:
+                self._queue_file(visit, url, following)
+        elif visit.view is not None and TRANSLATIONS in self._sources:
             self._queue_translations(visit, visit.link_relevance or 0.0)
 
-    def _ask(self, visit: PageVisit, url: str, found: _List) -> None:
-        # with the score of the page that it was found by
+    def _queue_file(self, visit: PageVisit, url: str, found: _QueuedFile) -> None:
         (target,) = self._crawl.follow([url])
-        if target is None or self._files[found.owner] >= MAX_FILES:
+        if target is None or self._files_per_host[found.owner] >= MAX_FILES:
             return
         url_id = self._crawl.urls.add(target, visit.depth, visit.url_id)
-        if self._may_ask(url_id, found):
-            if self._crawl.queue(url_id, _score(visit)):
-                visit.newly_queued.append(_score(visit))
-            self._note(visit, url_id, found)
+        if self._can_queue(url_id, found):
+            if self._crawl.queue(url_id, _link_score(visit)):
+                visit.newly_queued.append(_link_score(visit))
+            self._record_file(visit, url_id, found)
 
-    def _may_ask(self, url_id: int, found: _List) -> bool:
-        few = self._files[found.owner] < MAX_FILES and found.step <= MAX_STEPS
-        return few and url_id not in self._lists
+    def _can_queue(self, url_id: int, found: _QueuedFile) -> bool:
+        few = self._files_per_host[found.owner] < MAX_FILES and found.step <= MAX_STEPS
+        return few and url_id not in self._queued_files
 
-    def _note(self, visit: PageVisit, url_id: int, found: _List) -> None:
-        self._keep(url_id, found)
+    def _record_file(self, visit: PageVisit, url_id: int, found: _QueuedFile) -> None:
+        self._add_file(url_id, found)
         detail = f"{self._crawl.urls[url_id]}{_FROM}{found.owner}, step {found.step}"
         visit.events.append((LISTED, detail))
 
-    def _keep(self, url_id: int, found: _List) -> None:
-        self._lists[url_id] = found
-        self._files[found.owner] += 1
+    def _add_file(self, url_id: int, found: _QueuedFile) -> None:
+        self._queued_files[url_id] = found
+        self._files_per_host[found.owner] += 1
 
     def _queue_translations(self, visit: PageVisit, score: float) -> None:
         assert visit.view is not None
@@ -177,11 +178,11 @@ class Discovery(Part):
                     visit.newly_queued.append(score)
 
     def _count(self, url: str, relevance: float) -> None:
-        own = host(url)
-        self._fetches[own] += 1
-        self._relevance[own] += relevance
+        page_host = host(url)
+        self._fetches_per_host[page_host] += 1
+        self._relevance_per_host[page_host] += relevance
 
 
-def _score(visit: PageVisit) -> float:
-    """Return the score that a page was fetched with; of a start page, its relevance."""
+def _link_score(visit: PageVisit) -> float:
+    """Return the score that a page was fetched with, or the relevance of a start page."""
     return visit.relevance if visit.score is None else visit.score

@@ -1,4 +1,4 @@
-"""The distiller in a crawl: targets of hubs first, hubs fetched again (F99 section 3.3)."""
+"""The distiller in a crawl: raises links of the top hubs and revisits hubs (F99 section 3.3)."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import JudgedPage
 
 
-#: what may be a site, by `focuscrawl.distiller.Sites`; ``auto``: a host, or, as long as every link
-#: stays on its host, a page
+#: rules that define a site, see `focuscrawl.distiller.Sites`; with ``auto`` a site is a host, or a
+#: page as long as every link stays on its host
 SITES = ("auto", *SITE_RULES)
-#: kinds of the events of a distillation, and of a page fetched again
+#: kinds of events: the distiller has run, a hub was fetched again
 DISTILLED, REVISITED = "distilled", "revisited"
 
-_LAG = 5  # fetches of a replay from the start of a distillation until it takes effect
-_HUBS = 10  # whose targets are raised
-_SHARE = 5  # at most so manieth of all fetches are of targets raised
+_LAG = 5  # fetches of a replay between the start of the distiller and the use of its result
+_N_HUBS = 10  # hubs whose unfetched targets are raised
+_INTERVAL_SHARE = 5  # at most one in five fetches is raised, and at most one in five is a revisit
 
 
-class DistilledGraph(NamedTuple):
-    """What is distilled: pages fetched, links, and the hosts and referrers of all URLs."""
+class DistillerInput(NamedTuple):
+    """Input of the distiller: fetched pages, links, and the hosts and referrers of all URLs."""
 
     page: NDArray[np.int64]
     relevance: NDArray[np.float64]
@@ -66,43 +66,30 @@ class DistilledGraph(NamedTuple):
     referrer: NDArray[np.int64]
 
 
-class Distilled(NamedTuple):
-    """The result of a distillation.
-
-    Attributes
-    ----------
-    hubs : the top ones, the best first
-    promised : int64 (n,), URLs never fetched that these link to, the best first
-    """
+class DistillerResult(NamedTuple):
+    """Result of the distiller."""
 
     scores: HubScores
-    hubs: list[int]
-    promised: NDArray[np.int64]
+    hubs: list[int]  # URL ids of the top hubs, best first
+    unfetched_targets: NDArray[np.int64]  # URL ids of their unfetched links, best first
     links: int
     rule: str
 
     def describe(self, raised: int, of: int) -> str:
-        """Return the detail of the event, for so many URLs raised."""
+        """Return the detail of the event that the distiller has run."""
         return (
-            f"{raised} of {of} unfetched targets of the top {_HUBS} hubs raised "
+            f"{raised} of {of} unfetched targets of the top {_N_HUBS} hubs raised "
             f"({self.links} links, sites: {self.rule}, {self.scores.rounds} rounds)"
         )
 
 
-def distil(
-    graph: DistilledGraph, sites: str, host_names: Sequence[str], start: HubScores | None = None
-) -> Distilled:
-    """Run the distiller.
-
-    Parameters
-    ----------
-    sites : one of `SITES`
-    host_names : for the rule ``domain``
-    start : scores to start from
-    """
+def run_distiller(
+    graph: DistillerInput, sites: str, host_names: Sequence[str], start: HubScores | None = None
+) -> DistillerResult:
+    """Run the distiller with a rule of `SITES`; only the rule ``domain`` needs host names."""
     source, host = graph.source, graph.host
-    stands = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
-    target = stands[graph.target]
+    canonical_ids = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
+    target = canonical_ids[graph.target]
     if sites == "auto":
         found = Sites.by_host_or_none(source, target, host)
     else:
@@ -111,24 +98,21 @@ def distil(
     relevance[graph.page] = graph.relevance
     distiller = Distiller(LinkGraph(source, target, found.of_pages, relevance))
     scores = distiller.distill(start)
-    hubs = top_pages(scores.hubs, _HUBS).tolist()
-    promised = top_pages(distiller.score_unfetched(scores, _HUBS), len(host))
-    return Distilled(scores, hubs, promised, len(source), found.rule)
+    hubs = top_pages(scores.hubs, _N_HUBS).tolist()
+    unfetched_targets = top_pages(distiller.score_unfetched(scores, _N_HUBS), len(host))
+    return DistillerResult(scores, hubs, unfetched_targets, len(source), found.rule)
 
 
 class Distilling(Part):
-    """Runs the distiller off the event loop, and raises what the top hubs promise.
+    """Runs the distiller in a background thread and raises unfetched links of the top hubs.
 
-    A target raised gets the score of a start URL: it comes before all others, and no lesson of
-    a strategy moves it. At most a fifth of the fetches between two distillations are raised.
+    A raised URL gets the score of a start page. The crawl fetches raised URLs before all links,
+    and training of the strategy does not change their scores. Between two runs of the distiller,
+    at most a fifth of the fetches are raised URLs.
 
-    In a replay time is counted in fetches: a distillation takes effect a fixed number of fetches
-    after it started, and does not start from the scores of the last. So it is the same every
-    time, resumed or not. In a live crawl it takes effect as soon as it is done.
-
-    Parameters
-    ----------
-    crawl : its configuration has how often, 0: no more, and what counts as one site
+    In a replay, the result takes effect a fixed number of fetches after the distiller started, and
+    the distiller does not start from its last scores. Hence resumed and uninterrupted replays are
+    equal. In a live crawl the result takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -140,14 +124,14 @@ class Distilling(Part):
         self.reset()
 
     def reset(self) -> None:
-        """Forget all links."""
+        """Discard all links."""
         self._page = GrowingArray(np.int64)
         self._relevance = GrowingArray(np.float64)
         self._repeats = GrowingArray(np.int64)
-        self._bound = GrowingArray(np.int64)  # links found by the end of each fetch
+        self._n_links = GrowingArray(np.int64)  # links found by the end of each fetch
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
-        self._under_way: Future[Distilled] | None = None
+        self._future: Future[DistillerResult] | None = None
         self._started_at = 0
         self._last: HubScores | None = None
 
@@ -155,13 +139,13 @@ class Distilling(Part):
         """Add a fetch of an earlier run and its links."""
         stored = fetch.stored
         targets = [link.target for link in stored.links]
-        if stored.again:
+        if stored.is_revisit:
             self.add_links(stored.url, targets)
         else:
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
     def on_restored(self) -> None:
-        """Start again what was under way when the last run stopped."""
+        """Restart the distiller if the last run stopped before the result took effect."""
         if not self._every:
             return
         raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
@@ -170,42 +154,39 @@ class Distilling(Part):
             self._start(due)
 
     def add_links(self, url: int, targets: Sequence[int]) -> None:
-        """Add links that were not there when their page was first fetched."""
+        """Add links that were new when their page was fetched again."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Add a fetch, and start to distil if that is due and nothing is under way."""
+        """Add a fetch, and start the distiller if it is due and not running."""
         targets = [link.target for link in visit.link_rows]
         self._count(visit.url_id, visit.relevance, visit.duplicate_id, targets)
         due = self._every > 0 and len(self._page) % self._every == 0
-        if due and self._under_way is None:
+        if due and self._future is None:
             self._start(len(self._page))
 
     def wait(self, now: float) -> float | None:
-        """Make a replay wait for the distillation under way, when its effect is due."""
-        return (
-            POLL_INTERVAL
-            if self._under_way is not None and self._replay and self._takes_effect()
-            else None
-        )
+        """Make a replay wait for the distiller when the result is due."""
+        is_overdue = self._future is not None and self._replay and self._can_apply()
+        return POLL_INTERVAL if is_overdue else None
 
     def poll(self, now: float) -> bool:
-        """Raise the best targets of a distillation that is done."""
-        if self._under_way is None or not self._under_way.done():
+        """Raise the best unfetched targets when the distiller has finished."""
+        if self._future is None or not self._future.done():
             return False
-        if self._replay and not self._takes_effect():
+        if self._replay and not self._can_apply():
             return False
-        done, self._under_way = self._under_way, None
+        done, self._future = self._future, None
         distilled = done.result()
         if not self._replay:
             self._last = distilled.scores
-        crawl, urls, promised = self._crawl, self._crawl.urls, distilled.promised
-        waiting = np.zeros(len(urls), np.bool_)
-        waiting[crawl.frontier.queued()] = True
-        # start URLs, and those raised before, come first as it is
-        new = [url for url in promised[waiting[promised]].tolist() if urls.score(url) is not None]
-        raised = new[: max(1, self._every // _SHARE)]
+        crawl, urls, targets = self._crawl, self._crawl.urls, distilled.unfetched_targets
+        queued = np.zeros(len(urls), np.bool_)
+        queued[crawl.frontier.queued()] = True
+        # start pages and URLs raised earlier have no score, and precede all links already
+        new = [url for url in targets[queued[targets]].tolist() if urls.score(url) is not None]
+        raised = new[: max(1, self._every // _INTERVAL_SHARE)]
         for url in raised:
             urls.set_state(url, QUEUED, None)
             crawl.frontier.push(url, urls.host_id(url), math.inf)
@@ -214,15 +195,15 @@ class Distilling(Part):
         return False
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue those of the top hubs that are to be fetched again: none; return their rows."""
+        """Queue the top hubs that are due for another fetch, and return their rows."""
         return []
 
     def close(self) -> None:
-        """Wait for a distillation under way, and drop it."""
+        """Wait until the distiller has finished, and discard the result."""
         self._thread.shutdown()
-        self._under_way = None
+        self._future = None
 
-    def _takes_effect(self) -> bool:
+    def _can_apply(self) -> bool:
         return self._crawl.fetched >= self._started_at + self._lag
 
     def _count(
@@ -232,13 +213,13 @@ class Distilling(Part):
         self._page.extend([url])
         self._relevance.extend([relevance])
         self._repeats.extend([-1 if duplicate_of is None else duplicate_of])
-        self._bound.extend([len(self._source)])
+        self._n_links.extend([len(self._source)])
 
     def _start(self, fetches: int) -> None:
-        """Distil the links of the first `fetches` fetches, in the other thread."""
-        urls, links = self._crawl.urls, int(self._bound.data[fetches - 1])
+        """Start the distiller with the links of the first ``fetches`` fetches."""
+        urls, links = self._crawl.urls, int(self._n_links.data[fetches - 1])
         self._started_at = fetches
-        graph = DistilledGraph(  # views: arrays only grow at their ends
+        graph = DistillerInput(  # views: arrays only grow at their ends
             page=self._page.data[:fetches],
             relevance=self._relevance.data[:fetches],
             repeats=self._repeats.data[:fetches],
@@ -249,50 +230,49 @@ class Distilling(Part):
         )
         sites = self._crawl.config.distill_sites
         names = urls.host_names() if sites == "domain" else []
-        self._under_way = self._thread.submit(distil, graph, sites, names, self._last)
+        self._future = self._thread.submit(run_distiller, graph, sites, names, self._last)
 
 
 class HubRevisits(Distilling):
-    """Distils, and has top hubs fetched again; their answers are processed here.
+    """Runs the distiller, queues the top hubs for another fetch, and processes their answers.
 
-    Whenever the distiller has run, its top hubs whose last fetch is long enough ago wait in the
-    frontier like start URLs. A second fetch is a row of the table ``revisit``, not of ``page``:
-    the page keeps its one row and place, and counts nowhere else. It counts against the budget.
-    What was not among the links of the page is scored by the strategy as the links of any page
-    are, by the critic's judgement of the page as it is now.
+    After each run of the distiller, the top hubs that were not fetched recently are queued like
+    start pages. A second fetch is a row of the table ``revisit`` and counts against the budget;
+    the row of the page in the table ``page`` does not change. The critic judges the new version
+    of the page, and the strategy scores the new links like the links of any page.
 
-    The rows are written when a hub is queued, with the event ``distilled`` in one transaction,
-    and again when it was fetched: a crawl that was killed knows what it still has to do.
+    The row is written when the hub is queued, in one transaction with the event ``distilled``,
+    and again after the fetch, so that a killed crawl resumes with the hubs it has to fetch.
     """
 
     def reset(self) -> None:
-        """Forget all links, and the pages that wait."""
+        """Discard all links and queued revisits."""
         super().reset()
-        self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
-        self._decided = 0  # rows so far
+        self._revisits: dict[int, RevisitRow] = {}  # queued or in flight, by URL id
+        self._next_row_id = 0
 
     def on_restored(self) -> None:
-        """Queue the hubs that earlier runs have not fetched."""
+        """Queue the hubs that earlier runs queued and did not fetch."""
         super().on_restored()
-        for row in _rows_of(self._crawl.store):
-            self._decided = max(self._decided, row.id + 1)
+        for row in _read_rows(self._crawl.store):
+            self._next_row_id = max(self._next_row_id, row.id + 1)
             if row.seq is None and self._crawl.config.revisit_hubs:
-                self._wait_for(row)
+                self._queue_row(row)
 
     def is_revisit(self, url_id: int) -> bool:
-        """Tell whether a page is to be fetched again; its answer is for this part then."""
-        return url_id in self._wanted
+        """Tell whether a page is queued for another fetch, whose answer this part processes."""
+        return url_id in self._revisits
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
-        """Return the header fields by which a page is asked for again if it has changed."""
-        row = self._wanted.get(url_id)
+        """Return the header fields of a conditional request for a page that is revisited."""
+        row = self._revisits.get(url_id)
         return {} if row is None else conditional_headers(row.etag, row.last_modified)
 
     def judge(self, visit: PageVisit) -> None:
         """Judge the page if it has new links.
 
-        Links that it has lost, and its new text, change nothing; nor does a page that is the same
-        to the byte, or the same as another one.
+        Removed links and changed text have no effect. A page that equals any fetched page to the
+        byte is not judged.
         """
         crawl, view = self._crawl, visit.view
         if view is None:
@@ -310,14 +290,14 @@ class HubRevisits(Distilling):
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Return the page if it has new links, with these."""
+        """Return the page with its new links, or None if there are none."""
         if visit.view is None or not visit.links:
             return None
         return make_judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record the outcome of a second fetch, or that it was not made."""
-        crawl, row, answer = self._crawl, self._wanted.pop(visit.url_id), visit.answer
+        """Record the outcome of a second fetch, or that the URL was excluded."""
+        crawl, row, answer = self._crawl, self._revisits.pop(visit.url_id), visit.answer
         crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
         visit.set_fetch_time()
@@ -337,31 +317,31 @@ class HubRevisits(Distilling):
         )
         if made:
             crawl.count_refetch(visit.status)
-        named = [*visit.events, (REVISITED, f"{visit.url}: {_in_words(done)}")]
+        named = [*visit.events, (REVISITED, f"{visit.url}: {_describe(done)}")]
         events = [(visit.seq, kind, detail) for kind, detail in named]
         crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=events))
         self.add_links(visit.url_id, [link.target for link in visit.link_rows])
         return visit
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue those of the top hubs that are due; at most a fifth of all fetches are."""
+        """Queue the top hubs that are due; at most a fifth of all fetches are revisits."""
         crawl = self._crawl
         if not crawl.config.revisit_hubs:
             return []
         if crawl.web is not None:
-            crawl.flush()  # a replay is to find the same whatever the disk does
+            crawl.flush()  # so that the result of a replay does not depend on the disk
         due = [row for row in self._last_fetches(hubs) if self._is_due(row)]
         rows = []
-        for last in due[: max(1, crawl.config.distill // 5)]:
+        for last in due[: max(1, crawl.config.distill // _INTERVAL_SHARE)]:
             row = RevisitRow(
-                id=self._decided,
+                id=self._next_row_id,
                 url=last["url"],
                 asked_at=crawl.fetched,
                 etag=last["etag"],
                 last_modified=last["last_modified"],
             )
-            self._decided += 1
-            self._wait_for(row)
+            self._next_row_id += 1
+            self._queue_row(row)
             rows.append(row)
         return rows
 
@@ -372,12 +352,11 @@ class HubRevisits(Distilling):
         known = set(self._target.data[self._source.data == visit.url_id].tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 
-    def _wait_for(self, row: RevisitRow) -> None:
-        self._wanted[row.url] = row
+    def _queue_row(self, row: RevisitRow) -> None:
+        self._revisits[row.url] = row
         self._crawl.frontier.push(row.url, self._crawl.urls.host_id(row.url), np.inf)
 
     def _is_due(self, last: sqlite3.Row) -> bool:
-        """Tell whether a page was last fetched long enough ago."""
         crawl = self._crawl
         if crawl.web is not None:
             return bool(crawl.fetched - last["seq"] >= crawl.config.revisit_hubs)
@@ -385,8 +364,8 @@ class HubRevisits(Distilling):
         return time.time() - at >= crawl.config.revisit_hubs
 
     def _last_fetches(self, hubs: Sequence[int]) -> list[sqlite3.Row]:
-        """Return when and how hubs that do not wait already were last fetched, in their order."""
-        store, idle = self._crawl.store, [hub for hub in hubs if hub not in self._wanted]
+        """Return the last fetch of each hub that is not queued, in the order of ``hubs``."""
+        store, idle = self._crawl.store, [hub for hub in hubs if hub not in self._revisits]
         first = """
             SELECT p.url, p.seq, p.fetched_at, a.etag, a.last_modified
             FROM page p LEFT JOIN answer a ON a.seq = p.seq
@@ -402,16 +381,16 @@ class HubRevisits(Distilling):
 
 
 def has_revisits(store: CrawlStore) -> bool:
-    """Tell whether a crawl has fetched pages twice, or was about to."""
+    """Tell whether a crawl has fetched pages again or queued pages for another fetch."""
     return bool([*store.rows("SELECT id FROM revisit LIMIT 1")])
 
 
-def _rows_of(store: CrawlStore) -> Iterator[RevisitRow]:
+def _read_rows(store: CrawlStore) -> Iterator[RevisitRow]:
     rows = store.rows("SELECT * FROM revisit ORDER BY id")
     return (RevisitRow(**dict(row)) for row in rows)
 
 
-def _in_words(row: RevisitRow) -> str:
+def _describe(row: RevisitRow) -> str:
     if row.status == NOT_MODIFIED:
         return "not modified"
     if row.error is not None:

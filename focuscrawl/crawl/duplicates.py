@@ -1,4 +1,4 @@
-"""Duplicates and near-duplicates: pages fetched before under another URL, MinHash."""
+"""Detection of duplicates (same content or canonical URL) and near-duplicates (MinHash)."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from focuscrawl.page.words import PageWords
 
 
-MIN_RESEMBLANCE = 0.9  # resemblance from which on pages count as near-duplicates
-_WORDS = 4  # in a row, a shingle
-_FEWEST = 32  # different shingles; less text is alike by accident
-_MOST = 512  # shingles of a long page that are looked at
-_NUMBERS = 64  # in a sketch
-_BANDS, _ROWS = 8, 8  # finds 99 % of pages that resemble each other by 0.9, 3 % by 0.6
+MIN_RESEMBLANCE = 0.9  # least resemblance of near-duplicates
+_SHINGLE_LENGTH = 4  # words
+_MIN_SHINGLES = 32  # distinct; shorter texts are similar by chance
+_MAX_SHINGLES = 512  # of a long page
+_N_HASHES = 64  # in a sketch
+_BANDS, _ROWS = 8, 8  # find 99 % of the pairs with resemblance 0.9, and 3 % of those with 0.6
 
 _STEP, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
-# The permutations and the mixing of the package datasketch (affine32), which made the first
-# sketches: those in stores stay comparable.
+# The permutations and the mixing of the package datasketch (affine32), so that new sketches are
+# comparable with the sketches in older stores.
 _random = np.random.RandomState(1)
-_FACTOR = _random.randint(0, 1 << 31, _NUMBERS, np.uint32)[:, None] * np.uint32(2) + np.uint32(1)
-_OFFSET = _random.randint(0, 1 << 32, _NUMBERS, np.uint32)[:, None]
+_FACTOR = _random.randint(0, 1 << 31, _N_HASHES, np.uint32)[:, None] * np.uint32(2) + np.uint32(1)
+_OFFSET = _random.randint(0, 1 << 32, _N_HASHES, np.uint32)[:, None]
 
 
 class Duplicates:
-    """Knows the pages fetched by their canonical URL and by their content.
+    """Index of the fetched pages by content and canonical URL.
 
-    A page is a duplicate if its bytes are those of an earlier page, or if it names a canonical
-    URL on its own host that was fetched, or that an earlier page named. Canonical URLs of other
-    hosts are not believed: anybody can claim them.
+    A page is a duplicate if its body equals that of an earlier page. A page is also a duplicate
+    if its canonical URL, on its own host, was fetched or is the canonical URL of an earlier page.
+    Canonical URLs on other hosts are ignored, because any page can claim any URL.
     """
 
     def __init__(self) -> None:
@@ -44,68 +44,68 @@ class Duplicates:
         self._by_canonical: dict[str, int] = {}
 
     def clear(self) -> None:
-        """Forget all pages."""
+        """Remove all pages."""
         self._by_digest.clear()
         self._by_canonical.clear()
 
     @staticmethod
     def digest(body: bytes) -> bytes:
-        """Return the digest that stands for a body."""
+        """Return the digest of a body."""
         return hashlib.blake2b(body, digest_size=DIGEST).digest()
 
     @staticmethod
     def known_urls(url: str, canonical: str | None) -> list[str]:
-        """Return the URLs a page is known by: its own, and its canonical one on its own host."""
+        """Return the URL of a page, and its canonical URL if that is on the same host."""
         if canonical is None or canonical == url:
             return [url]
         same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
         return [url, canonical] if same_host else [url]
 
-    def find(self, digest: bytes, names: list[str]) -> int | None:
-        """Return the number of the earlier page with this content or one of these URLs."""
-        for name in names:
-            earlier = self._by_canonical.get(name)
+    def find(self, digest: bytes, urls: list[str]) -> int | None:
+        """Return the URL id of the earlier page with a digest or one of several URLs."""
+        for url in urls:
+            earlier = self._by_canonical.get(url)
             if earlier is not None:
                 return earlier
         return self._by_digest.get(digest)
 
-    def find_by_url(self, name: str) -> int | None:
-        """Return the number of the fetched page that stands for the URL `name`."""
-        return self._by_canonical.get(name)
+    def find_by_url(self, url: str) -> int | None:
+        """Return the URL id of the fetched page with a URL or canonical URL, or None."""
+        return self._by_canonical.get(url)
 
-    def add(self, url: int, digest: bytes, names: list[str]) -> None:
-        """Remember the page numbered `url`, known by `names`."""
-        self._by_digest.setdefault(digest, url)
-        for name in names:
-            self._by_canonical.setdefault(name, url)
+    def add(self, url_id: int, digest: bytes, urls: list[str]) -> None:
+        """Add a fetched page with its digest and URLs."""
+        self._by_digest.setdefault(digest, url_id)
+        for url in urls:
+            self._by_canonical.setdefault(url, url_id)
 
 
 def sketch(page: PageWords) -> bytes | None:
-    """Return the MinHash of a page's shingles of four words; None for a page of few words.
+    """Return the MinHash of a page's four-word shingles, or None for a page of few words.
 
-    Of a long page the 512 shingles with the smallest hashes stand for all.
+    Of a long page only the 512 shingles with the smallest hashes are used.
 
     Notes
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
-    n = len(page.indices) - _WORDS + 1
-    if n < _FEWEST:
+    n = len(page.indices) - _SHINGLE_LENGTH + 1
+    if n < _MIN_SHINGLES:
         return None
     words = page.hashes
     mixed = words[:n].copy()
-    for i in range(1, _WORDS):
+    for i in range(1, _SHINGLE_LENGTH):
         mixed = mixed * _STEP + words[i : n + i]
     mixed = np.sort((mixed * _MIX >> _HALF).astype(np.uint32))
     new = mixed[1:] != mixed[:-1]
-    shingles = np.concatenate([mixed[:1], mixed[1:][new]])[:_MOST]
-    if len(shingles) < _FEWEST:
+    shingles = np.concatenate([mixed[:1], mixed[1:][new]])[:_MAX_SHINGLES]
+    if len(shingles) < _MIN_SHINGLES:
         return None
-    minima: NDArray[np.uint32] = (_FACTOR * _mixed(shingles) + _OFFSET).min(axis=1)
+    minima: NDArray[np.uint32] = (_FACTOR * _murmur_finalizer(shingles) + _OFFSET).min(axis=1)
     return minima.astype("<u4").tobytes()
 
 
-def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _murmur_finalizer(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
     # the finalizer of MurmurHash3: every bit depends on all bits
     numbers = (numbers ^ (numbers >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     numbers = (numbers ^ (numbers >> np.uint32(13))) * np.uint32(0xC2B2AE35)
@@ -114,36 +114,35 @@ def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 class MinHashIndex:
-    """The sketches of the last pages that were no near-duplicates.
+    """Index of the sketches of the last pages that were not near-duplicates.
+
+    The content depends only on the order of the pages, so that a resumed crawl finds the same
+    near-duplicates as an uninterrupted crawl.
 
     Parameters
     ----------
-    most : pages remembered; None: all
-
-    What is remembered depends on the order of the pages only: a resumed crawl finds the same.
+    max_pages : int or None
+        Number of pages in the index; None for no limit.
     """
 
-    def __init__(self, most: int | None = None) -> None:
-        self._most = most
-        # by each band of a sketch: the pages that have it
-        self._near: list[dict[bytes, list[int]]] = [{} for _ in range(_BANDS)]
+    def __init__(self, max_pages: int | None = None) -> None:
+        self._max_pages = max_pages
+        # for each band position: pages by the value of the band
+        self._buckets: list[dict[bytes, list[int]]] = [{} for _ in range(_BANDS)]
         self._sketches: dict[int, bytes] = {}
         self._order: deque[int] = deque()
 
-    def find_or_add(self, url: int, data: bytes) -> tuple[int, float] | None:
-        """Return the page that `url` resembles most, and how much; add `url` if there is none.
-
-        Parameters
-        ----------
-        url : number of a page that was not here before
-        data : its `sketch`
+    def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
+        """Return the near-duplicate of a new page; add the page to the index if there is none.
 
         Returns
         -------
-        Id of the earlier page, and estimated Jaccard resemblance, at least `MIN_RESEMBLANCE`
+        tuple of (int, float) or None
+            URL id of the most similar earlier page, and estimated Jaccard resemblance, at least
+            `MIN_RESEMBLANCE`.
         """
         bands = _bands(data)
-        near = zip(self._near, bands, strict=True)
+        near = zip(self._buckets, bands, strict=True)
         found = sorted({other for pages, band in near for other in pages.get(band, ())})
         if found:
             values = np.frombuffer(data, "<u4")
@@ -152,16 +151,16 @@ class MinHashIndex:
             best = max(alike)
             if best >= MIN_RESEMBLANCE:
                 return found[alike.index(best)], best
-        for pages, band in zip(self._near, bands, strict=True):
-            pages.setdefault(band, []).append(url)
-        self._sketches[url] = data
-        self._order.append(url)
-        if self._most is not None and len(self._order) > self._most:
-            self._forget(self._order.popleft())
+        for pages, band in zip(self._buckets, bands, strict=True):
+            pages.setdefault(band, []).append(url_id)
+        self._sketches[url_id] = data
+        self._order.append(url_id)
+        if self._max_pages is not None and len(self._order) > self._max_pages:
+            self._remove(self._order.popleft())
         return None
 
-    def _forget(self, url: int) -> None:
-        for pages, band in zip(self._near, _bands(self._sketches.pop(url)), strict=True):
+    def _remove(self, url: int) -> None:
+        for pages, band in zip(self._buckets, _bands(self._sketches.pop(url)), strict=True):
             pages[band].remove(url)
             if not pages[band]:
                 del pages[band]

@@ -1,4 +1,4 @@
-"""How an answer is processed: judged by the critic, expanded by the strategy, recorded."""
+"""Processes the answer to the first fetch of a URL: judges, expands and records the visit."""
 
 from __future__ import annotations
 
@@ -31,46 +31,38 @@ if TYPE_CHECKING:
 
 
 CRITIC, STRATEGY = "critic", "strategy"
-_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
+_CHUNK = 1000  # URLs that are queued in a few milliseconds
 
 
 class Verdict(NamedTuple):
-    """A judgement of a page: R, posteriors of the critic's classes if it has any, the best one.
+    """The critic's judgement of a page."""
 
-    A page in a language that is not wanted has a relevance of 0; None: it is in none such.
-    """
-
-    relevance: float
-    probabilities: NDArray[np.float64] | None
-    topic: str | None
-    other_language: str | None = None
+    relevance: float  # 0 if the crawl does not accept the page's language
+    probabilities: NDArray[np.float64] | None  # posteriors of the critic's classes
+    topic: str | None  # most probable class
+    other_language: str | None = None  # language that the crawl does not accept
 
 
 class ScoredLinks(NamedTuple):
-    """A strategy's expansion, and the score of each link as the store keeps it.
-
-    A score of None: not followed.
-    """
+    """A strategy's expansion of a page, and the score of each link, None if not followed."""
 
     expansion: Expansion
     scores: list[float | None]
 
 
 def judge_page(critic: Critic, view: PageView, languages: LanguageFilter) -> Verdict:
-    """Return a critic's judgement of a page; one in none of the languages is not relevant.
-
-    Its links are scored like those of any page that is not relevant: it may lead to one that is.
+    """Return a critic's judgement of a page; relevance is 0 if the language is not accepted.
 
     Raises
     ------
     ValueError
-        The critic's relevance is not between 0 and 1. It may raise anything else itself.
+        The critic's relevance is not between 0 and 1. Critics may raise other errors.
     """
     judgement = critic.judge([view])
     other = languages.excluded_language(view)
     relevance = float(judgement.relevance[0])
     if not 0.0 <= relevance <= 1.0:
-        raise ValueError(f"the critic's relevance is {relevance}, not in 0 to 1")
+        raise ValueError(f"the critic's relevance {relevance} is not between 0 and 1")
     if other is not None:
         relevance = 0.0
     if judgement.probabilities is None:
@@ -81,7 +73,7 @@ def judge_page(critic: Critic, view: PageView, languages: LanguageFilter) -> Ver
 
 
 def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
-    """Return the critic's judgement of a visit's page; None if it fails: then it is no page."""
+    """Return the critic's judgement of a visit's page, or None if the critic fails."""
     try:
         return judge_page(crawl.critic, view, crawl.scope.languages)
     except Exception as error:
@@ -91,14 +83,14 @@ def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict 
 
 
 class FirstVisits:
-    """Processes every answer but those of pages that were fetched before.
+    """Processes the answers to first fetches of URLs.
 
-    Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (methods 1).
+    Redirects, errors, duplicates and answers that are not pages have relevance 0 (methods 1).
 
     Parameters
     ----------
-    crawl : whose answers they are
-    known_relevance : what earlier crawls know of the relevance of a URL; None: nothing
+    known_relevance : callable or None
+        Returns the relevance of a URL in earlier crawls.
     """
 
     def __init__(self, crawl: CrawlState, known_relevance: Callable[[str], float] | None) -> None:
@@ -106,9 +98,9 @@ class FirstVisits:
         self._known_relevance = known_relevance
 
     def judge(self, visit: PageVisit) -> None:
-        """Find out what the answer is; the critic judges it if it is a page."""
+        """Classify the answer, and let the critic judge a page."""
         if visit.view is not None and visit.view.kind in URL_LIST_KINDS:
-            self._take_list(visit, visit.view)
+            self._process_site_map(visit, visit.view)
             return
         visit.refresh = refresh_target(visit.view, self._crawl.config.meta_refresh)
         if visit.refresh is not None:
@@ -149,8 +141,8 @@ class FirstVisits:
             part.on_judged(visit)
         visit.answer = make_answer_row(view, visit.download)
 
-    def _take_list(self, visit: PageVisit, view: PageView) -> None:
-        # no page, so of relevance 0, but with links
+    def _process_site_map(self, visit: PageVisit, view: PageView) -> None:
+        # not a page, so the relevance is 0, but the links are followed
         visit.title, visit.error = view.title, view.kind
         visit.links = visit.dropped = len(view.links) + view.links_cut
         try:
@@ -163,9 +155,9 @@ class FirstVisits:
             part.on_judged(visit)
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Report the visit to the strategy; return the page if its links are to be scored."""
+        """Report the visit to the strategy; return the page if its links have to be scored."""
         if visit.is_redirect:
-            self._redirect(visit)
+            self._follow_redirect(visit)
         try:
             self._crawl.strategy.observe(visit.url_id, visit.relevance, visit.duplicate_id)
         except Exception as error:
@@ -181,8 +173,8 @@ class FirstVisits:
         visit.dropped = visit.links - len(found)
         return make_judged_page(self._crawl, visit, visit.view, found)
 
-    def _redirect(self, visit: PageVisit) -> None:
-        # where a redirect leads takes the place of what was redirected: it comes next
+    def _follow_redirect(self, visit: PageVisit) -> None:
+        # the target of a redirect is fetched next
         crawl, location = self._crawl, visit.location
         target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
@@ -196,7 +188,7 @@ class FirstVisits:
             visit.error = visit.error or f"{META_REFRESH}: {visit.refresh}"
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record all that the visit changes, in one transaction."""
+        """Record all changes by the visit in one transaction."""
         crawl = self._crawl
         if visit.excluded is not None:
             crawl.frontier.release(visit.url_id, now)
@@ -224,36 +216,31 @@ class FirstVisits:
 
 
 def followed_links(
-    crawl: CrawlState, view: PageView, depth: int, asked: frozenset[str] | None = None
+    crawl: CrawlState, view: PageView, depth: int, requested: frozenset[str] | None = None
 ) -> dict[int, str]:
-    """Return the links of a page that are followed, by their places, and where they lead.
-
-    Parameters
-    ----------
-    depth : of the page
-    asked : see `PageVisit`
-    """
+    """Return the targets of a page's links that are followed, by position of the link."""
     config = crawl.config
-    if asked is None and not crawl.scope.follows_links_at(depth):
+    if requested is None and not crawl.scope.follows_links_at(depth):
         return {}
-    urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
-    any_media = config.any_media or asked is not None
+    urls = (crawl.follow if requested is None else crawl.resolve)(view.links.urls)
+    any_media = config.any_media or requested is not None
     found = select_links(
         view, urls, any_media=any_media, pdf=config.pdf, obey_robots=config.obey_meta_robots
     )
-    if asked is None:
+    if requested is None:
         return found
-    return {at: url for at, url in found.items() if url in asked}
+    return {at: url for at, url in found.items() if url in requested}
 
 
 def make_judged_page(
     crawl: CrawlState, visit: PageVisit, view: PageView, found: Mapping[int, str]
 ) -> JudgedPage:
-    """Return a page as strategies see it, the URLs that it leads to numbered.
+    """Return the page that is passed to the strategy.
 
     Parameters
     ----------
-    found : the links that are followed, by their places on the page
+    found : mapping of int to str
+        Targets of the links that are followed, by position of the link.
     """
     targets = [crawl.urls.add(url, visit.depth + 1, visit.url_id) for url in found.values()]
     return JudgedPage(
@@ -272,16 +259,13 @@ def make_judged_page(
 def queue_links(
     crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
 ) -> Iterator[None]:
-    """Queue the URLs that a page leads to, by the scores of its links.
-
-    All are queued when the iterator is exhausted, which pauses after every 1,000 URLs.
-    """
+    """Queue the targets of a page's links by their scores, 1,000 in each step of the iterator."""
     expansion, scores = scored
-    visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
+    visit.link_rows = [*_link_rows(page, scores, crawl.model_version, crawl.links)]
     visit.memo = expansion.memo
     crawl.links += len(page.links)
     waiting = iter(crawl.urls.queueable(expansion.urls, expansion.scores))
-    while some := [*islice(waiting, _AT_ONCE)]:
+    while some := [*islice(waiting, _CHUNK)]:
         for target, score in some:
             if crawl.queue(target, score):
                 visit.newly_queued.append(score)
@@ -300,13 +284,13 @@ def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
     scores = expansion.link_scores.tolist()
     if not (expansion.link_scores < np.inf).all():
         raise ValueError(
-            f"the strategy {type(strategy).__name__} gives a link a score that is no number, "
-            "nor -inf"
+            f"strategy {type(strategy).__name__}: the score of a link must be a number or -inf, "
+            "not nan or inf"
         )
     return ScoredLinks(expansion, [score if math.isfinite(score) else None for score in scores])
 
 
-def _rows(
+def _link_rows(
     page: JudgedPage, scores: list[float | None], version: int, first: int
 ) -> Iterable[LinkRow]:
     anchors, n = page.view.links.anchors, len(page.links)

@@ -1,4 +1,4 @@
-"""Training of a strategy during the crawl, off the event loop [A02 section 2.3, methods 5]."""
+"""Training of the strategy in a background thread of the crawl [A02 section 2.3, methods 5]."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Learning(Part):
-    """Runs one lesson at a time in a thread of its own, and re-orders the frontier by it.
+    """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
-    In a replay time is counted in fetches: a lesson takes effect a fixed number of fetches after
-    it started, the strategy's `lag`, and the crawl waits for it if need be. So it is the same
-    every time. In a live crawl it takes effect as soon as it is learned.
+    In a replay, a model takes effect a fixed number of fetches after its training started
+    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays are equal.
+    In a live crawl a model takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -36,10 +36,10 @@ class Learning(Part):
         self._started_at = 0
 
     def reset(self) -> None:
-        """Forget the lesson under way; give the strategy the last model in the store."""
+        """Discard training in progress, and load the last stored model into the strategy."""
         self._lesson = None
         strategy, model = self._crawl.strategy, History(self._crawl.store).last_model()
-        self._learned_at = 0  # fetches when the last lesson was adopted
+        self._learned_at = 0  # number of fetches when the last model took effect
         if model is not None:
             started, state = model
             adopted = strategy.load(state)
@@ -47,36 +47,35 @@ class Learning(Part):
         self._scores = np.full(len(self._crawl.urls), np.nan)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Collect the scores since the last lesson was adopted, and start the lesson after it."""
+        """Collect scores newer than the last model, and restart the training after that model."""
         seq = fetch.stored.seq
         if seq > self._learned_at:
             self._scores[fetch.urls] = fetch.scores
         if seq == self._learned_at and fetch.last_of_seq:
             urls, scores = self._crawl.strategy.rescore()
             self._scores[urls] = scores
-        elif seq <= self._learned_at or fetch.stored.again:
+        elif seq <= self._learned_at or fetch.stored.is_revisit:
             return
-        self._start_if_due()  # one was under way if it had started when this page was visited
+        self._start_if_due()
 
     def on_restored(self) -> None:
-        """Sort the frontier by the scores that the strategy has restored."""
+        """Re-score the frontier with the scores that the strategy has restored."""
         scored = np.flatnonzero(~np.isnan(self._scores))
         self._crawl.frontier.rescore(scored, self._scores[scored])
         del self._scores
         self._start_if_due()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Start a lesson if one is due and none is under way."""
+        """Start training if it is due and not running."""
         self._start_if_due()
 
     def wait(self, now: float) -> float | None:
-        """Have a replay wait until the lesson under way is adopted, when that is due."""
-        return (
-            POLL_INTERVAL if self._lesson is not None and self._replay and self._is_due() else None
-        )
+        """Make a replay wait for the training in progress when the new model is due."""
+        is_overdue = self._lesson is not None and self._replay and self._is_due()
+        return POLL_INTERVAL if is_overdue else None
 
     def poll(self, now: float) -> bool:
-        """Re-order the whole frontier by a lesson that was learned."""
+        """Re-score the frontier when training has finished."""
         if self._lesson is None or not self._lesson.done():
             return False
         if self._replay and not self._is_due():
@@ -90,7 +89,7 @@ class Learning(Part):
         return False
 
     def close(self) -> None:
-        """Wait for a lesson under way, drop it, and store the last scores of the frontier."""
+        """Wait until training has finished, discard its model, and store the frontier's scores."""
         self._thread.shutdown()
         self._lesson = None
         self._crawl.urls.copy_scores(self._crawl.frontier)
@@ -109,7 +108,7 @@ class Learning(Part):
 
 
 def model_row(lesson: ModelUpdate) -> ModelRow:
-    """Return what the store keeps of a lesson."""
+    """Return the row of the store for a trained model."""
     return ModelRow(
         version=lesson.version,
         trained_at_seq=lesson.trained_at_seq,

@@ -1,4 +1,4 @@
-"""The crawl loop: which URL comes next, and what happens to its answer; knows no Scrapy."""
+"""The crawl loop: chooses the next URL and processes answers, without Scrapy and network."""
 
 from __future__ import annotations
 
@@ -42,27 +42,24 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-REPLAY_TIME = 0.0  # a replay has no clock
-_WAIT = 0.001  # seconds, for the store or a lesson
+REPLAY_TIME = 0.0  # time passed to `Crawl.next` in a replay, which has no clock
+_WAIT = 0.001  # seconds between two calls of `Crawl.next` in a replay
 _UNKNOWN = ("application/octet-stream", "binary/octet-stream")
-#: media types of what may be PDF; site maps and feeds
+# media types of bodies that can be PDF, and of bodies that can be a site map or a feed
 _PDF = ("application/pdf", "application/x-pdf", *_UNKNOWN)
-_LISTS = (
+_SITE_MAPS = (
     *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
     *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNKNOWN),
 )
 
 
 class Crawl(CrawlState):
-    """One focused crawl: gives out URLs, takes in answers, and calls its parts.
+    """A focused crawl: chooses the URLs to fetch, processes answers, and calls the parts.
 
-    An answer takes three calls, between which a user may do anything: `judge`, `expand`,
-    `record`. `visit` makes all three.
+    Three methods process an answer: `judge`, `expand` and `record`; `visit` calls all three.
+    Callers may change the visit between these calls.
 
-    Parameters
-    ----------
-    known : what earlier crawls know of its pages; None: nothing
-    others : see `CrawlState`
+    ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of `CrawlState`.
     """
 
     def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
@@ -70,17 +67,17 @@ class Crawl(CrawlState):
         self._known = known
         self._first_visits = FirstVisits(self, None if known is None else known.relevance)
         self._halted = False
-        self._scoring: int | None = None  # the URL whose page's links are being scored
-        self._wait: float | None = None  # what a part has asked for in the last `next`
+        self._scoring: int | None = None  # id of the URL whose links are being scored
+        self._wait: float | None = None  # seconds that a part asked for in the last `next`
 
     def start(self, seeds: Sequence[str]) -> None:
-        """Start a run: queue the seeds that are new."""
+        """Start a run, and queue new start pages."""
         self.record_event("start", self.config.describe())
         self.add_seeds(seeds)
         self.folder.set_phase(CrawlPhase.CRAWLING)
 
     def set_budget(self, budget: int) -> None:
-        """Set another budget: exact number of fetches over all runs; 0: no limit."""
+        """Change the budget, the number of fetches of all runs; 0 for no limit."""
         self.config = self.config.with_values(budget=budget)
         self.record_event("budget", str(budget))
 
@@ -91,28 +88,28 @@ class Crawl(CrawlState):
             part.close()
         self.record_event("stop", reason)
         self._unrecorded = None
-        self._put_held()
+        self._write_held()
         self.writer.close()
         for part in self.parts:
             part.release()
         self.store.close()
         self.folder.release()
 
-    # -- what comes next -------------------------------------------------------------------
+    # -- the next URL ----------------------------------------------------------------------
 
     @property
     def store_failure(self) -> BaseException | None:
-        """What went wrong with the store; None while it works."""
+        """Error of the store's background thread, or None."""
         return self.writer.failure
 
     @property
     def stop_reason(self) -> str | None:
-        """Why `next` will give out nothing any more; None while it may."""
+        """Reason to stop the crawl, or None to continue."""
         if self.store_failure is not None:
             return "store_error"
         if self._halted:
             return "error"
-        if self.reloading:  # counts are those of the past so far
+        if self.reloading:  # the counts are incomplete
             return None
         for part in self.parts:
             reason = part.stop_reason()
@@ -122,31 +119,31 @@ class Crawl(CrawlState):
 
     @property
     def is_unfinished(self) -> bool:
-        """True if the crawl is not over when everything under way is done."""
+        """True if URLs remain to be fetched after the fetches in flight."""
         return self.stop_reason is None and (self.reloading or len(self.frontier) > 0)
 
     @property
     def is_waiting(self) -> bool:
-        """True while `next` gives out nothing although URLs wait: for a lesson, the store, ...
+        """True while the crawl waits for training, the store or other background work.
 
-        Not while it waits for a host: the frontier knows when that is ready.
+        False while the crawl waits for a host, because the frontier knows when a host is ready.
         """
         waits = self._wait is not None and self._wait < math.inf
         busy = self._scoring is not None or self.reloading or self.is_deferring
-        return waits or busy or self.writer.full
+        return waits or busy or self.writer.is_full
 
     @property
     def wait_time(self) -> float:
-        """Seconds until a crawl that is `pausing` should be asked again."""
+        """Seconds until the next call of `next`, for a crawl that `is_waiting`."""
         return POLL_INTERVAL if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:
-        """Give out the best URL whose host has room; None if there is none at `now`.
+        """Return the best URL that may be fetched at the time ``now``, or None.
 
-        It counts as under way until its visit is recorded, or `requeue` is called for it.
+        The URL is in flight until its visit is recorded or `requeue` is called.
         """
         self._wait = None
-        if not self.poll(now) or self.stop_reason is not None or self._waits(now):
+        if not self.poll(now) or self.stop_reason is not None or self._has_to_wait(now):
             return None
         url_id, traps = self.peek(now), self.part(Traps)
         while url_id is None and not self.in_flight and traps is not None and traps.readmit():
@@ -161,8 +158,8 @@ class Crawl(CrawlState):
         return self._fetch(url_id)
 
     def poll(self, now: float) -> bool:
-        """Apply what was worked out beside the crawl; False if nothing may be fetched now."""
-        if self._scoring is not None:  # in a thread, perhaps, which has the strategy
+        """Apply the results of background work; return False if no fetch may start now."""
+        if self._scoring is not None:  # a background thread may be using the strategy
             return False
         for part in self.parts:
             try:
@@ -174,10 +171,10 @@ class Crawl(CrawlState):
                 return False
         return True
 
-    def _waits(self, now: float) -> bool:
+    def _has_to_wait(self, now: float) -> bool:
         waits = [seconds for part in self.parts if (seconds := part.wait(now)) is not None]
         self._wait = min(waits, default=None)
-        return self.is_at_capacity or self.writer.full or self._wait is not None
+        return self.is_at_capacity or self.writer.is_full or self._wait is not None
 
     def _fetch(self, url_id: int) -> Fetch:
         return Fetch(
@@ -187,16 +184,11 @@ class Crawl(CrawlState):
             depth=self.urls.depth(url_id),
             score=self.urls.score(url_id),
             referrer=self.urls.referrer(url_id),
-            is_refetch=self._visits_of(url_id) is not self._first_visits,
+            is_refetch=self._processor(url_id) is not self._first_visits,
         )
 
     def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
-        """Queue a URL again that was given out and could not be fetched yet.
-
-        Parameters
-        ----------
-        tried : it was requested, without success
-        """
+        """Queue a URL in flight again, for which a request failed if ``tried``."""
         score = self.in_flight.pop(url_id)
         if tried:
             score = self.strategy.score_after_failure(url_id, score)
@@ -204,16 +196,16 @@ class Crawl(CrawlState):
             self._scoring = None
         if self._unrecorded == url_id:
             self._unrecorded = None
-            self._put_held()
+            self._write_held()
         self.frontier.release(url_id, now)
         if self.urls.is_own(url_id):
             self.frontier.push(url_id, self.urls.host_id(url_id), score)
 
     def halt(self, url_id: int, now: float) -> None:
-        """End the crawl after an error while `url_id` was visited; the URL is queued again.
+        """Stop the crawl after an error during a visit, and queue the URL again.
 
-        Errors of critic and strategy concern single pages (`CrawlState.log_failure`). Any other
-        error, in a feed, a part or the store, would occur on the next page, too.
+        For errors of a feed, a part or the store, which would occur for the next page, too. For
+        errors of critic and strategy see `CrawlState.log_failure`.
         """
         self._halted = True
         if url_id in self.in_flight:
@@ -222,66 +214,68 @@ class Crawl(CrawlState):
     # -- answers -------------------------------------------------------------------
 
     def start_visit(self, url_id: int, download: Download) -> PageVisit:
-        """Start the visit of a URL that was given out, with its answer."""
+        """Create the visit of a URL in flight from its answer."""
         score = self.in_flight[url_id]
         return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
     def start_failed_visit(self, url_id: int, error: str) -> PageVisit:
-        """Start the visit of a URL that brought no answer."""
+        """Create the visit of a URL in flight that brought no answer."""
         visit = self.start_visit(url_id, Download(status=0))
         visit.error = error
         return visit
 
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
-        """Tell whether an answer is a page, to be parsed."""
-        sent = visit.download
-        return 200 <= sent.status < 300 and is_html(sent.content_type, sent.body)
+        """Tell whether an answer is an HTML page."""
+        download = visit.download
+        return 200 <= download.status < 300 and is_html(download.content_type, download.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
-        """Return the kind of a document to be read that is no HTML; None: it is none."""
-        sent = visit.download
-        if not 200 <= sent.status < 300:
+        """Return the kind of an answer that is PDF, a site map or a feed, or None."""
+        download = visit.download
+        if not 200 <= download.status < 300:
             return None
-        if self.config.pdf and is_pdf(sent.body):
+        if self.config.pdf and is_pdf(download.body):
             return PDF
-        return url_list_kind(sent.body) if self._may_be_list(visit.url_id) else None
+        return (
+            url_list_kind(download.body) if self._can_be_site_map_or_feed(visit.url_id) else None
+        )
 
     def can_read(self, url_id: int, media_type: str) -> bool:
-        """Tell whether a body of a media type that is no HTML may be of use for a URL."""
+        """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
-        return media_type in _LISTS and self._may_be_list(url_id)
+        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id)
 
-    def _may_be_list(self, url_id: int) -> bool:
+    def _can_be_site_map_or_feed(self, url_id: int) -> bool:
         discovery = self.part(Discovery)
-        return discovery is not None and discovery.may_be_list(url_id)
+        return discovery is not None and discovery.can_be_site_map_or_feed(url_id)
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Take in the site maps that the robots.txt of an origin (`http://host`) names."""
+        """Pass the site maps in the robots.txt of an origin (``http://host``) to `Discovery`."""
         discovery = self.part(Discovery)
         if discovery is not None:
             discovery.add_site_maps(origin, site_maps)
 
     def parse(self, visit: PageVisit, most: ParseCost = ParseCost.UNBOUNDED) -> PageView | None:
-        """Parse an answer; None if it is neither a page nor to be read. May run in any thread.
+        """Parse an answer in any thread; return None for an answer that the crawl does not read.
 
         Raises
         ------
         ParseLimitError
-            It may take longer than `most` says, and nothing was parsed; or there was no `most`,
-            and it took too long.
+            Parsing may take more than the effort ``most``, and did not start; or parsing without
+            a bound took too long.
         """
         kind = self.document_kind(visit)
         if kind is not None:
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
-            sent = visit.download
-            known: dict[str, Any] = {"encoding": sent.encoding, "robots": sent.robots}
+            download = visit.download
+            known: dict[str, Any] = {"encoding": download.encoding, "robots": download.robots}
             if most < ParseCost.UNBOUNDED:
-                visit.view = parse_page(sent.body, visit.url, **known, max_cost=most)
+                visit.view = parse_page(download.body, visit.url, **known, max_cost=most)
             else:
-                visit.view = shared_parser().parse(sent.body, visit.url, **known)
+                visit.view = shared_parser().parse(download.body, visit.url, **known)
         return visit.view
 
     @staticmethod
@@ -293,14 +287,14 @@ class Crawl(CrawlState):
             visit.error = UNREADABLE
 
     def judge(self, visit: PageVisit) -> None:
-        """Find out what an answer is; the critic judges it if it is a page."""
-        self._visits_of(visit.url_id).judge(visit)
+        """Classify an answer as page, redirect or error, and let the critic judge a page."""
+        self._processor(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
-        """Report the page to the strategy, score its links, and queue where they lead.
+        """Report the page to the strategy, score its links, and queue their targets.
 
-        The visit is to be recorded before that of another URL is expanded: the strategy sees
-        fetches in the order in which they are recorded. From here on its relevance is final.
+        The relevance of the visit is final now. Record the visit before another is expanded, so
+        that the strategy receives fetches in the order in which they are recorded.
 
         Raises
         ------
@@ -314,10 +308,11 @@ class Crawl(CrawlState):
                 pass
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Start to `expand`; return the page if its links are to be scored.
+        """Run the first step of `expand`; return the page if its links have to be scored.
 
-        Then `score` does that, which takes long for many links. It may run in any thread;
-        until `finish_expansion` is done nothing is given out, and no other visit may be expanded.
+        The second step is `score`, which is slow for many links and may run in any thread. The
+        last step is `finish_expansion`. `next` returns None between these steps, and no other
+        visit may be expanded.
 
         Raises
         ------
@@ -325,15 +320,18 @@ class Crawl(CrawlState):
             See `expand`.
         """
         if not 0.0 <= visit.relevance <= 1.0:
-            raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
+            raise ValueError(
+                f"relevance {visit.relevance} of {visit.url} is not between 0 and 1: correct the "
+                "pipeline or critic that sets the relevance"
+            )
         visit.final_relevance = visit.relevance
         self._unrecorded = visit.url_id
-        page = self._visits_of(visit.url_id).start_expansion(visit)
+        page = self._processor(visit.url_id).start_expansion(visit)
         self._scoring = None if page is None else visit.url_id
         return page
 
     def score(self, visit: PageVisit, page: JudgedPage) -> ScoredLinks | None:
-        """Return the strategy's scores of the links of a page; None if it fails on it."""
+        """Return the strategy's scores of the links of a page, or None if the strategy fails."""
         try:
             return score_links(self.strategy, page)
         except Exception as error:
@@ -343,9 +341,9 @@ class Crawl(CrawlState):
     def finish_expansion(
         self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
     ) -> Iterator[None]:
-        """Queue where the links lead, now that they are scored, some at each step.
+        """Queue the targets of the scored links, some in each step of the iterator.
 
-        None of them is followed if the strategy has failed on the page.
+        No link is followed if the strategy failed for the page.
         """
         if scored is None:
             visit.dropped = visit.links
@@ -354,11 +352,11 @@ class Crawl(CrawlState):
         self._scoring = None
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record all that a visit changes, in one transaction; its URL is no longer in flight.
+        """Record all changes by a visit in one transaction; its URL is no longer in flight.
 
-        A visit that was not expanded is recorded, too: its links are not followed.
+        The links of a visit that was not expanded are not followed.
         """
-        visits = self._visits_of(visit.url_id)
+        processor = self._processor(visit.url_id)
         if visit.excluded is None:
             if visit.final_relevance is None:
                 visit.view = None
@@ -367,18 +365,18 @@ class Crawl(CrawlState):
             visit.relevance = visit.final_relevance
         if self._unrecorded == visit.url_id:
             self._unrecorded = None
-        done = visits.record(visit, now)
+        recorded = processor.record(visit, now)
         self.count_failure(visit)
         self._halted = self._halted or self.consecutive_failures >= MAX_CONSECUTIVE_FAILURES
         del self.in_flight[visit.url_id]
-        self._put_held()
+        self._write_held()
         if visit.excluded is None and not visit.is_refetch:
             for part in self.parts:
                 part.on_recorded(visit)
-        return done
+        return recorded
 
     def visit(self, visit: PageVisit, now: float) -> Visit:
-        """Judge, expand and record."""
+        """Judge, expand and record a visit."""
         self.judge(visit)
         self.expand(visit)
         return self.record(visit, now)
@@ -388,26 +386,21 @@ class Crawl(CrawlState):
         return self.record(self.start_failed_visit(url_id, error), now)
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
-        """Return header fields that ask for a page only if it has changed [RFC 9110, 13.1]."""
+        """Return the header fields of a conditional request for a known page [RFC 9110, 13.1]."""
         hubs = self.part(HubRevisits)
         fields = {} if hubs is None else hubs.conditional_headers(url_id)
         if not fields and self._known is not None:
             fields = self._known.conditional_headers(url_id)
         return fields
 
-    def _visits_of(self, url_id: int) -> FirstVisits | HubRevisits:
+    def _processor(self, url_id: int) -> FirstVisits | HubRevisits:
         hubs = self.part(HubRevisits)
         return hubs if hubs is not None and hubs.is_revisit(url_id) else self._first_visits
 
 
 def replay(crawl: Crawl) -> None:
-    """Crawl until there is a reason to stop, and close the crawl.
-
-    Parameters
-    ----------
-    crawl : of a web; opened, with nothing fetched
-    """
-    with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
+    """Run an open crawl of a recorded web until a stop reason applies, and close the crawl."""
+    with threadpool_limits(1, user_api="blas"):  # as in the process of ``scrapy crawl focused``
         while True:
             fetch = crawl.next(REPLAY_TIME)
             if fetch is not None:
@@ -420,13 +413,13 @@ def replay(crawl: Crawl) -> None:
 
 
 def fetch_answer(crawl: Crawl, fetch: Fetch) -> Answer | None:
-    """Return what the crawl's web has for a fetch; None if it has nothing."""
+    """Return the recorded answer to a fetch, or None."""
     assert crawl.web is not None
     return crawl.web.fetch(fetch.url)
 
 
 def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Give the crawl an answer for a fetch; None: there is no such page."""
+    """Judge, expand and record the recorded answer to a fetch; None counts as status 404."""
     if answer is not None and answer.too_large:
         visit = crawl.start_failed_visit(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:

@@ -1,4 +1,4 @@
-"""Pages of a crawl, read again from its web or its recordings."""
+"""Reads the pages of a crawl again from its recorded web or its WARC files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, read_page
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,25 +21,28 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
 
-LIVE = "live"  # what the identity of a crawl of the live Web calls it
+LIVE = "live"  # value of ``web`` in the identity of a live crawl
 
 
 def open_page_webs(
     identity: Mapping[str, str], folder: Path, others: Sequence[Web] = ()
 ) -> list[Web]:
-    """Open the webs that hold a crawl's pages, in the order to look for a page.
+    """Open the webs that contain a crawl's pages, in the order of search.
 
     Parameters
     ----------
-    identity : of the crawl, see `CrawlStore.identity`
-    folder : of the crawl; a live one has its pages there if it recorded them
-    others : webs named by the user for pages that the crawl does not have itself
+    identity : mapping of str to str
+        Identity of the crawl, see `CrawlStore.identity`.
+    folder : Path
+        Folder of the crawl, with the WARC files of a live crawl.
+    others : sequence of Web
+        Webs that the user names for pages that the crawl did not record.
 
     Raises
     ------
     UserError
-        Nothing is named, and a live crawl recorded nothing, or a recording has been replaced; or
-        only the user may name it, see `focuscrawl.webs.opening.check_named`.
+        A live crawl recorded no pages, or its recorded web was replaced or may be named by the
+        user only (`focuscrawl.webs.opening.check_web_from_file`); and ``others`` is empty.
     """
     try:
         return [*_own(identity, folder), *others]
@@ -54,65 +57,56 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
         recorded = sorted(folder.glob("*.warc.gz"))
         if not recorded:
             raise UserError(
-                f"{folder} holds no recording of its pages: crawl with -s FOCUSCRAWL_WARC=1, or "
-                "name a recording of them with --web"
+                f"{folder} has no recording (WARC) of its pages: name a recording with --web; new "
+                "crawls record with -s FOCUSCRAWL_WARC=1"
             )
-        return [RecordedWeb(path, plain=True) for path in recorded]
-    web = open_named(identity.get("web_name", ""), folder)
+        return [RecordedWeb(path, no_links=True) for path in recorded]
+    web = open_web_from_file(identity.get("web_name", ""), folder)
     if web.fingerprint != identity["web"]:
-        raise UserError(f"{web.name} is not what {folder} crawled: name that with --web")
+        raise UserError(
+            f"{web.name} has changed since {folder} crawled it: name the original recording with "
+            "--web"
+        )
     return [web]
 
 
 class ReadPage(NamedTuple):
-    """A page read again, and where its links led in the crawl.
-
-    Attributes
-    ----------
-    view : the page
-    links : int64 (n,), which of its links lead to URLs the crawl knew
-    targets : int64 (n,), the numbers of these
-    probabilities : float64 (n_classes,), posteriors of the page; None if nobody asked, or the
-        critic has none
-    """
+    """A page that was read again, and its links to URLs of the crawl."""
 
     view: PageView
-    links: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    probabilities: NDArray[np.float64] | None
+    links: NDArray[np.int64]  # positions of these links among all links of the page
+    targets: NDArray[np.int64]  # URL ids of their targets
+    probabilities: NDArray[np.float64] | None  # posteriors of the classes, if requested
 
 
 class PageSource:
-    """Reads pages of a crawl again, with their links to URLs of the crawl.
-
-    Parameters
-    ----------
-    webs : where the pages are, in the order to look for one
-    urls : all URLs of the crawl, by number
-    """
+    """Reads pages of a crawl again, with their links to ``urls``, the URLs of the crawl by id."""
 
     def __init__(self, webs: Sequence[Web], urls: Sequence[str]) -> None:
         self._webs = webs
         self._urls = urls
 
     @cached_property
-    def _numbers(self) -> dict[str | None, int]:
-        return {url: number for number, url in enumerate(self._urls)}
+    def _url_ids(self) -> dict[str | None, int]:
+        return {url: url_id for url_id, url in enumerate(self._urls)}
 
     def read(
         self, url_id: int, digest: bytes, targets: Sequence[int] = ()
     ) -> tuple[PageView, NDArray[np.int64]] | None:
-        """Read the page of a URL as the crawl got it.
+        """Read the version of a page that the crawl fetched.
 
         Parameters
         ----------
-        digest : of the page as the crawl got it
-        targets : numbers of the URLs that its links led to, in their order
+        digest : bytes
+            Digest of the fetched version.
+        targets : sequence of int
+            URL ids of the targets of its links, in the order of the links.
 
         Returns
         -------
-        The page, and which of its links these were, int64 (n_targets,); None if no web has this
-        version of the page
+        tuple of (PageView, int64 array of shape (n_targets,)) or None
+            The page, and the positions of the links to ``targets``; None if no web has this
+            version of the page.
         """
         for web in self._webs:
             view = read_page(web, self._urls[url_id], digest=digest)
@@ -122,21 +116,15 @@ class PageSource:
         return None
 
     def read_with_links(self, url_id: int, critic: Critic | None = None) -> ReadPage | None:
-        """Read the page of a URL as it is now, with all its links to URLs of the crawl.
+        """Read the present version of a page, with all its links to URLs of the crawl.
 
-        Parameters
-        ----------
-        critic : judges it again, for its class probabilities; None: not needed
-
-        Returns
-        -------
-        None if no web has such a page any more
+        With a critic, the result includes class probabilities. None if no web has the page.
         """
         for web in self._webs:
             view = read_page(web, self._urls[url_id])
             if view is None:
                 continue
-            found = [self._numbers.get(url, -1) for url in web.resolve(view.links.urls)]
+            found = [self._url_ids.get(url, -1) for url in web.resolve(view.links.urls)]
             targets = np.array(found, np.int64)
             links = np.flatnonzero(targets >= 0)
             judged = None if critic is None else critic.judge([view]).probabilities
@@ -144,7 +132,7 @@ class PageSource:
         return None
 
     def _links(self, web: Web, view: PageView, targets: Sequence[int]) -> NDArray[np.int64] | None:
-        """Find the links to `targets`, which are some of the page's links, in their order."""
+        """Return the positions of the links to ``targets``, a subsequence of the page's links."""
         written = view.links.urls
         resolved = web.resolve(written)
         found, at = [], 0

@@ -1,4 +1,4 @@
-"""The interface of everything that takes part in a crawl: learning, distilling, limits, ..."""
+"""Base class of the parts of a crawl, such as stop rules, quotas and training."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.store.history import StoredFetch
 
-POLL_INTERVAL = 0.002  # seconds; how long a crawl waits for something that is worked out beside it
+POLL_INTERVAL = 0.002  # seconds between polls of a background thread
 
 
 @dataclass(slots=True)
 class RestoredFetch:
-    """A fetch of an earlier run, as `Part.restore` gets it.
+    """A fetch of an earlier run, as passed to `Part.restore`.
 
     Attributes
     ----------
-    stored : what the store has of it
-    repeats : it is a duplicate; parts that find it a near-duplicate set this
-    last_of_seq : no other fetch has its seq, or the other ones came before
-    urls, scores : what the strategy made of its links again: int64 (m,), float64 (m,)
+    is_duplicate : bool
+        True for an exact duplicate. Parts that find a near-duplicate set it, too.
+    last_of_seq : bool
+        True if no later fetch has the same ``seq``.
+    urls, scores : int64 and float64 arrays of shape (n_urls,)
+        URLs that the strategy scored again, and their scores.
     """
 
     stored: StoredFetch
@@ -35,62 +37,66 @@ class RestoredFetch:
 
 
 class Part:
-    """Takes part in a crawl; does nothing by itself.
+    """Base class of the parts of a crawl; every method does nothing by default.
 
-    The loop calls these methods of all parts, in the order of `CrawlState.parts`. First `reset`,
-    `restore` for every earlier fetch, and `restored`. Then `poll`, `stop_reason` and `wait` for
-    each call of `Crawl.next`, and `admits` for the best URLs. Then `on_judged`, `on_page` and
-    `on_recorded` for each visit. At the end `close`, and `release` when everything is on disk.
-    What only one part does is no method here: the loop asks for that part by its class, see
-    `CrawlState.part`.
+    The loop calls each method for all parts, in the order of `CrawlState.parts`. When a crawl
+    opens: `reset`, `restore` for every earlier fetch, and `on_restored`. For each call of
+    `Crawl.next`: `poll`, `stop_reason` and `wait`, and `admits` for the best URLs. For each visit:
+    `on_judged`, `before_record` and `on_recorded`. When the crawl ends: `close`, and `release`
+    when all records are on disk.
+
+    An action of a single part is not a method of this class. The loop finds that part by its
+    class, see `CrawlState.part`.
     """
 
     def reset(self) -> None:
-        """Forget every fetch: all of them will be restored, for another critic and strategy."""
+        """Discard all state; every fetch will be restored with another critic and strategy."""
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Take in a fetch of an earlier run; they come in the order in which they were made."""
+        """Process a fetch of an earlier run; fetches are restored in their original order."""
 
     def on_restored(self) -> None:
-        """Resume where the earlier run stopped: every fetch was restored."""
+        """Prepare to continue the earlier run; every fetch has been restored."""
 
     def poll(self, now: float) -> bool:
-        """Apply the results of what ran beside the crawl.
+        """Apply the results of background work.
 
         Returns
         -------
-        True if nothing may be fetched now; the parts after this one are not polled then
+        bool
+            True if the crawl must not start a fetch now. Later parts are not polled then.
         """
         return False
 
     def stop_reason(self) -> str | None:
-        """Return why nothing will be fetched any more; None while something may."""
+        """Return the reason to stop the crawl, or None to continue."""
         return None
 
     def wait(self, now: float) -> float | None:
-        """Return for how long nothing may be fetched; called when every part was polled.
+        """Return how long the crawl must not start a fetch; called after every part was polled.
 
         Returns
         -------
-        Seconds until the crawl should be asked again; inf: when a host is ready; None: fetch
+        float or None
+            Seconds until the next call; inf to wait until a host is ready; None to fetch now.
         """
         return None
 
     def admits(self, url_id: int) -> bool:
-        """Tell whether the best URL may be fetched; if not, it is deferred."""
+        """Tell whether the best URL may be fetched; the frontier defers a URL that may not."""
         return True
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Look at a page, site map or feed that was judged, before its links are scored."""
+        """Process a page, site map or feed that was judged, before its links are scored."""
 
     def before_record(self, visit: PageVisit) -> None:
-        """Take in a visit that is about to be recorded; may add to its `PageVisit.events`."""
+        """Process a visit before it is recorded; may append to its `PageVisit.events`."""
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Start what is due: the visit was recorded and counted."""
+        """Process a visit after it was recorded and counted."""
 
     def close(self) -> None:
-        """Stop what is under way; what this changes is recorded with the stop reason."""
+        """Stop background work; changes of the state are stored together with the stop reason."""
 
     def release(self) -> None:
-        """Release what is shared with others: everything is on disk."""
+        """Release shared resources; all records are on disk."""

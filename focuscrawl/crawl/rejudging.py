@@ -1,4 +1,4 @@
-"""A crawl judged anew by another critic, while it runs or at rest."""
+"""Judges the pages of a running or stopped crawl again with another critic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.completeness.recall_estimate import FILE as ESTIMATES
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE as ESTIMATES
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.learning import model_row
@@ -22,15 +22,15 @@ from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, reload, restore_lin
 from focuscrawl.critic.critic_files import load_trained, reject_callable_spec
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, open_plain, refuse_link, write_whole
-from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.files import open_nofollow, refuse_link, update_lock, write_atomically
+from focuscrawl.foundation.model_folder import DECODING_ERRORS, error_message
 from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store import schema
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.writer import rewrite
 from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,81 +49,61 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: in the crawl's folder: the critic that it is to follow
+#: file in the folder of a crawl that requests another critic
 REQUEST_FILE = "follow.json"
-#: the same, if the crawl could not; its log says why
+#: name of the request file after the crawl has refused the request and logged the reason
 REFUSED_FILE = "follow.refused"
-#: kind of the event of a new definition
+#: kind of the event that the crawl uses another critic
 REDEFINED = "redefined"
-_EVERY = 0.1  # seconds between two looks for a request
-_APART = 1.1  # fetches from a lesson to the next, as a ratio: a crawl has many times as many
+_CHECK_INTERVAL = 0.1  # seconds between two checks for a request
+_LESSON_RATIO = 1.1  # number of fetches between trainings, as a ratio; a crawl trains more often
 
 
 @dataclass
-class Rejudged:
-    """A crawl as another critic judges it; nothing of it is in the store yet.
+class RejudgedCrawl:
+    """Judgements and scores of a crawl by another critic, before they are stored."""
 
-    Attributes
-    ----------
-    pages : (seq, relevance, topic) of the pages read again
-    links : (id, score, model version) of their links; a score of None: not followed
-    memos : (seq, the strategy's memo of the page's links)
-    urls : (URL, score, state) of those that wait, or would
-    models : lessons of a strategy that learns
-    unread : pages that could not be read or judged again, and keep their judgement
-    moved : pages whose relevance went over 1/2, up or down
-    """
-
+    #: seq, relevance and topic of each page that was judged again
     pages: list[tuple[int, float, str | None]] = field(default_factory=list)
+    #: id, score and model version of each link; the score is None for a link not followed
     links: list[tuple[int, float | None, int]] = field(default_factory=list)
+    #: seq of each page, and the strategy's memo of its links
     memos: list[tuple[int, bytes | None]] = field(default_factory=list)
+    #: id, score and state of each URL whose score or state has changed
     urls: list[tuple[int, float | None, int]] = field(default_factory=list)
     models: list[ModelRow] = field(default_factory=list)
-    unread: int = 0
-    moved: tuple[int, int] = (0, 0)
+    unread: int = 0  # pages that could not be read or judged, and keep their judgement
+    moved: tuple[int, int] = (0, 0)  # pages that are relevant now, and no longer relevant
 
     def describe(self) -> str:
-        """Return the outcome in one line."""
+        """Return a summary in one line."""
         up, down = self.moved
-        line = f"{len(self.pages)} pages judged anew: {up} now relevant, {down} no longer"
-        return f"{line}; {self.unread} could not be read again" if self.unread else line
+        line = f"{len(self.pages)} pages judged again: {up} now relevant, {down} now off topic"
+        return f"{line}; {self.unread} pages could not be read again" if self.unread else line
 
 
 def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
-    """Raise `UserError` if a crawl has pages, and none of them can be read again.
-
-    Parameters
-    ----------
-    webs : where its pages are, in the order to look for one
-    """
+    """Raise `UserError` if a crawl has pages, and none can be read again from the webs."""
     history = History(store)
     pages = [page for page in history.first_fetches() if page.is_page]
     source = PageSource(webs, [row.url for row in history.urls()])
     if pages and not any(source.read(page.url, page.digest or b"") for page in pages):
-        raise _unreadable(store)
+        raise _unreadable_error(store)
 
 
-def _unreadable(store: CrawlStore) -> UserError:
+def _unreadable_error(store: CrawlStore) -> UserError:
     return UserError(
-        f"{store.where}: none of its pages can be read again: record them with "
-        "-s FOCUSCRAWL_WARC=1, or name a recording of them with --web"
+        f"{store.location}: no page of the crawl can be read again: name a recording with --web; "
+        "new crawls record their pages with -s FOCUSCRAWL_WARC=1"
     )
 
 
 class Rejudging:
-    """Goes through a crawl as if it had been judged by another critic from the start.
+    """Judges all pages of a crawl with another critic and scores all links with a new strategy.
 
-    The same pages in the same order, whatever would have been fetched instead; the strategy
-    sees them anew, and its scores of the URLs that wait are those the crawl continues with. A
-    strategy that learns has a lesson whenever there are a tenth more fetches.
-
-    Parameters
-    ----------
-    store : of the crawl, which must not be fetching meanwhile
-    webs : where the pages are read again, in the order to look for one
-    critic, strategy : the new ones; the strategy has seen nothing yet
-    languages : that the crawl is confined to
-    on_page : called for every page
+    Pages are processed in the order in which the crawl fetched them. The crawl resumes with the
+    new scores of the queued URLs. A strategy that learns is trained whenever the number of fetches
+    has grown by a tenth. The strategy must be new, and the crawl must not fetch pages meanwhile.
     """
 
     def __init__(
@@ -146,11 +126,11 @@ class Rejudging:
         self._scores = np.full(len(self._urls), np.nan)
         self._linked = np.zeros(len(self._urls), np.bool_)
         self._duplicates = Duplicates()
-        self._found = Rejudged()
+        self._found = RejudgedCrawl()
         self._failed_in_a_row = 0
 
-    def run(self) -> Rejudged:
-        """Judge every page, score every link.
+    def run(self) -> RejudgedCrawl:
+        """Judge every page and score every link.
 
         Raises
         ------
@@ -163,24 +143,24 @@ class Rejudging:
         last = history.n_fetches()
         for fetch in history.fetches():
             self._linked[[link.target for link in fetch.links]] = True
-            if fetch.again:
-                # of a page fetched twice, a recording answers with the first only
-                self._recall(fetch)
+            if fetch.is_revisit:
+                # recordings return only the first version of a page that was fetched again
+                self._keep_scores(fetch)
                 continue
-            relevance = self._page(fetch)
+            relevance = self._rejudge_page(fetch)
             up += fetch.relevance <= RELEVANT < relevance
             down += relevance <= RELEVANT < fetch.relevance
-            if (fetch.seq >= lesson_at or fetch.seq == last) and self._lesson():
-                lesson_at = fetch.seq * _APART
+            if (fetch.seq >= lesson_at or fetch.seq == last) and self._train():
+                lesson_at = fetch.seq * _LESSON_RATIO
             self._on_page()
         self._found.moved = up, down
         if self._found.unread and not self._found.pages:
-            raise _unreadable(self._store)
-        self._found.urls = [*self._states()]
+            raise _unreadable_error(self._store)
+        self._found.urls = [*self._new_states()]
         return self._found
 
-    def _page(self, fetch: StoredFetch) -> float:
-        """Judge one fetch, and score its links."""
+    def _rejudge_page(self, fetch: StoredFetch) -> float:
+        """Judge the page of a fetch, score its links, and return the relevance."""
         if fetch.digest is None or fetch.duplicate_of is not None:
             self._strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
             return fetch.relevance
@@ -188,11 +168,11 @@ class Rejudging:
         self._duplicates.add(fetch.url, fetch.digest, names)
         targets = [link.target for link in fetch.links]
         read = self._source.read(fetch.url, fetch.digest, targets)
-        verdict = None if read is None else self._verdict(fetch, read[0])
+        verdict = None if read is None else self._judge(fetch, read[0])
         if read is None or verdict is None:
             self._found.unread += 1
             self._strategy.observe(fetch.url, fetch.relevance, None)
-            self._recall(fetch)
+            self._keep_scores(fetch)
             return fetch.relevance
         view, places = read
         relevance, probabilities, topic, _ = verdict
@@ -212,7 +192,7 @@ class Rejudging:
         try:
             expansion, scores = score_links(self._strategy, page)
         except Exception as error:
-            self._failed(fetch, error)
+            self._skip_page(fetch, error)
             self._found.memos.append((fetch.seq, None))
             return relevance
         self._failed_in_a_row = 0
@@ -223,25 +203,27 @@ class Rejudging:
         self._found.links += [(link.id, score, version) for link, score in rows]
         return relevance
 
-    def _verdict(self, fetch: StoredFetch, view: PageView) -> Verdict | None:
+    def _judge(self, fetch: StoredFetch, view: PageView) -> Verdict | None:
         try:
             return judge_page(self._critic, view, self._languages)
         except Exception as error:
-            self._failed(fetch, error)
+            self._skip_page(fetch, error)
             return None
 
-    def _failed(self, fetch: StoredFetch, error: Exception) -> None:
-        """Skip a page that critic or strategy fails on; raise the error after many."""
+    def _skip_page(self, fetch: StoredFetch, error: Exception) -> None:
+        """Log an error of critic or strategy; raise the error after many pages in a row."""
         self._failed_in_a_row += 1
         if self._failed_in_a_row >= MAX_CONSECUTIVE_FAILURES:
             raise error
-        logger.warning("%s keeps what it had: critic or strategy failed: %r", fetch.name, error)
+        logger.warning(
+            "%s keeps its judgement, because critic or strategy failed: %r", fetch.url_text, error
+        )
 
-    def _recall(self, fetch: StoredFetch) -> None:
+    def _keep_scores(self, fetch: StoredFetch) -> None:
         urls, scores = restore_links(self._strategy, fetch)
         self._scores[urls] = scores
 
-    def _lesson(self) -> bool:
+    def _train(self) -> bool:
         if not self._strategy.is_training_due():
             return False
         lesson = self._strategy.learn()
@@ -251,17 +233,17 @@ class Rejudging:
         self._found.models.append(model_row(lesson))
         return True
 
-    def _states(self) -> Sequence[tuple[int, float | None, int]]:
-        """Return the URLs that wait with another score, or do no longer, or now do."""
+    def _new_states(self) -> Sequence[tuple[int, float | None, int]]:
+        """Return the URLs whose score or state changes: id, score, state."""
         changed: list[tuple[int, float | None, int]] = []
         for url, stored in enumerate(self._urls):
             before, state, score = stored.score, stored.state, float(self._scores[url])
             if state == schema.QUEUED and before is None:
-                continue  # a start URL comes first, whatever links to it
+                continue  # a start page precedes all links
             if state == schema.QUEUED:
                 if np.isfinite(score):
                     changed.append((url, score, state))
-                elif self._found.pages and self._linked[url]:  # others were asked for
+                elif self._found.pages and self._linked[url]:  # others were requested by a spider
                     changed.append((url, None, schema.UNFOLLOWED))
             elif state == schema.UNFOLLOWED and np.isfinite(score):
                 known = self._duplicates.find_by_url(stored.url) is not None
@@ -272,46 +254,47 @@ class Rejudging:
 def resumed_config(
     folder: CrawlFolder, config: CrawlConfig, critic: Critic
 ) -> tuple[CrawlConfig, Critic]:
-    """Return the configuration and the critic that a crawl resumes with.
+    """Return the configuration and the critic for a crawl that is new or resumed.
 
-    Those given, unless the crawl was started with them and follows others since: the command that
-    started a crawl resumes it.
+    A crawl can have another critic and topic than at its start. If the given ones are those of the
+    start, the crawl resumes with its present ones, so that the command that started a crawl also
+    resumes the crawl.
     """
     if not folder.exists:
         return config, critic
     identity = folder.identity()
-    begun = (identity.get("begun_critic"), identity.get("begun_topic"))
-    if begun != (critic.fingerprint, ",".join(config.topics)):
+    first = (identity.get("begun_critic"), identity.get("begun_topic"))
+    if first != (critic.fingerprint, ",".join(config.topics)):
         return config, critic
-    # the folder may have been moved since
-    spec = _kept(folder.path, Path(identity["critic_name"]).name)
+    # only the name: the folder may have been moved
+    spec = _critic_in_folder(folder.path, Path(identity["critic_name"]).name)
     config = config.with_values(critic=spec, topic=identity["topic"])
     return config, load_trained(spec, config.topic)
 
 
-def _kept(folder: Path, name: str) -> str:
-    """Return the critic of a name in a crawl's folder, which may be a stranger's.
+def _critic_in_folder(folder: Path, name: str) -> str:
+    """Return the path of a critic in a crawl's folder, whose files may be untrusted.
 
     Raises
     ------
     UserError
-        It is a program, or elsewhere.
+        The critic is a program, or is not in the folder.
     """
     reject_callable_spec(name, str(folder), "-a critic=")
     if Path(name).name != name:
         raise UserError(
-            f"{folder} is to follow the critic {name}, which is not in it: remove {REQUEST_FILE}"
+            f"{folder}: the requested critic {name} is not in this folder: remove {REQUEST_FILE}"
         )
     refuse_link(folder / name)
     return str(folder / name)
 
 
 def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> None:
-    """Raise `UserError` if a crawl builds on knowledge of the topic as it was."""
+    """Raise `UserError` if a crawl uses knowledge, which belongs to its present topic."""
     if identity.get("knowledge"):
         raise UserError(
-            f"{store.where}: this crawl began with knowledge of its topic as it was: have a crawl "
-            "without knowledge follow another definition"
+            f"{store.location}: a crawl with knowledge of its topic cannot change its topic: "
+            "start a new crawl without knowledge"
         )
 
 
@@ -323,36 +306,41 @@ def rejudge_crawl(
     *,
     webs: Sequence[Web] | None = None,
     on_page: Callable[[], object] = lambda: None,
-) -> tuple[Critic, Strategy, Rejudged]:
-    """Judge a crawl that is not fetching anew by a critic, and store that.
+) -> tuple[Critic, Strategy, RejudgedCrawl]:
+    """Judge the pages of a crawl again with another critic, and store the judgements.
+
+    The crawl must not fetch pages meanwhile.
 
     Parameters
     ----------
-    store, folder : of the crawl
-    critic_name : of a critic in `folder`
-    topic : topic paths of it, comma-separated
-    webs : where the pages are; None: by the identity of the crawl
-    on_page : called for every page
+    critic_name : str
+        File name of a critic in ``folder``.
+    topic : str
+        Topic paths of the critic, separated by commas.
+    webs : sequence of Web or None
+        Webs with the pages; None for those in the identity of the crawl.
+    on_page : callable
+        Called for every page, for a progress display.
 
     Returns
     -------
-    The critic, a strategy that has seen nothing yet, and what changed
+    tuple of (Critic, Strategy, RejudgedCrawl)
+        The critic, a strategy that has not observed any page, and the changes.
 
     Raises
     ------
     UserError
-        The pages cannot be read again, or the crawl builds on knowledge of the topic; nothing
-        was changed then.
+        The pages cannot be read again, or the crawl uses knowledge. Nothing was changed.
     """
     identity = store.identity()
     check_topic_changeable(store, identity)
     sources = open_page_webs(identity, folder) if webs is None else webs
-    critic = load_trained(_kept(folder, critic_name), topic)
+    critic = load_trained(_critic_in_folder(folder, critic_name), topic)
     replayed = sources[0] if identity.get("web", "live") != "live" else None
     seed = int(identity.get("random_state", "0"))
     context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
 
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = dict(json.loads(identity.get("options", "{}")))
 
     def fresh() -> Strategy:
@@ -379,21 +367,21 @@ def rejudge_crawl(
         identity=now,
         event=(History(store).n_fetches(), REDEFINED, f"{critic_name}: {found.describe()}"),
     )
-    (folder / ESTIMATES).unlink(missing_ok=True)  # they were of the topic as it was
+    (folder / ESTIMATES).unlink(missing_ok=True)  # estimates of recall for the earlier topic
     return critic, fresh(), found
 
 
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
-    """Ask the crawl in `folder` to follow another critic, now or when it is resumed."""
-    wanted = {"critic": critic_name, "topic": topic, "web": web}
-    with changing(folder / REQUEST_FILE):
-        write_whole(folder / REQUEST_FILE, json.dumps(wanted))
+    """Request that the crawl in ``folder`` uses another critic, now or when it is resumed."""
+    content = {"critic": critic_name, "topic": topic, "web": web}
+    with update_lock(folder / REQUEST_FILE):
+        write_atomically(folder / REQUEST_FILE, json.dumps(content))
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
-    """Return the request of `request_topic_change` in a folder; None: none that makes sense."""
+    """Return the valid request of `request_topic_change` in a folder, or None."""
     try:
-        return _wanted(folder / REQUEST_FILE)
+        return _parse_request(folder / REQUEST_FILE)
     except (UserError, OSError):
         return None
 
@@ -401,14 +389,15 @@ def read_request(folder: Path) -> tuple[str, str, str | None] | None:
 def remove_request(
     folder: Path, answered: tuple[str, str, str | None] | None, *, refused: bool = False
 ) -> None:
-    """Remove a request that was answered, see `read_request`, unless there is another since.
+    """Remove a request that was processed, unless the request has changed since.
 
     Parameters
     ----------
-    refused : keep it as `REFUSED_FILE`
+    refused : bool
+        Rename the file of the request to `REFUSED_FILE` instead.
     """
     request = folder / REQUEST_FILE
-    with changing(request):
+    with update_lock(request):
         if read_request(folder) != answered:
             return
         if refused:
@@ -417,81 +406,81 @@ def remove_request(
             request.unlink(missing_ok=True)
 
 
-def _wanted(request: Path) -> tuple[str, str, str | None]:
-    """Return what `request_topic_change` was given: critic, topic, web.
+def _parse_request(request: Path) -> tuple[str, str, str | None]:
+    """Return the arguments of `request_topic_change` (critic, topic, web) from a request file.
 
     Raises
     ------
     UserError
-        Something else is written there.
+        The file is invalid.
     """
     try:
-        with open(request, encoding="utf-8", opener=open_plain) as file:
-            asked = json.load(file)
-        critic, topic, web = (asked[name] for name in ("critic", "topic", "web"))
-    except UNSOUND as error:
+        with open(request, encoding="utf-8", opener=open_nofollow) as file:
+            content = json.load(file)
+        critic, topic, web = (content[name] for name in ("critic", "topic", "web"))
+    except DECODING_ERRORS as error:
         raise UserError(
-            f"{request} asks for nothing that makes sense ({reason(error)})"
+            f"{request} is not a valid request ({error_message(error)}): remove this file"
         ) from error
     if not (isinstance(critic, str) and isinstance(topic, str) and isinstance(web, str | None)):
-        raise UserError(f"{request} asks for nothing that makes sense")
+        raise UserError(f"{request} is not a valid request: remove this file")
     return critic, topic, web
 
 
 class TopicChange(Part):
-    """Looks for a new definition of the topic, and judges the crawl anew, off the event loop.
+    """Judges the pages of a running crawl again when another critic is requested.
 
-    Nothing new is fetched meanwhile: what is in flight is recorded first, then the crawl is judged
-    anew and restored in a thread of its own. Nobody else may touch frontier and URLs for that
-    time, see `CrawlState.reloading`.
+    The crawl first records the fetches in flight and starts no others. Then a background thread
+    judges and restores the crawl. Meanwhile only that thread may use the frontier and the URLs,
+    see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._request = crawl.folder.path / REQUEST_FILE
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-change")
-        self._under_way: Future[None] | None = None
-        self._next_look = -math.inf
+        self._future: Future[None] | None = None
+        self._next_check = -math.inf
 
     def poll(self, now: float) -> bool:
-        """Start to judge anew if that is wanted and nothing is in flight, or finish it."""
-        if self._under_way is not None and self._under_way.done():
-            done, self._under_way = self._under_way, None
+        """Check for a request, start the background thread, or apply its result."""
+        if self._future is not None and self._future.done():
+            done, self._future = self._future, None
             self._crawl.reloading = False
             done.result()
-        elif self._under_way is None and now >= self._next_look:
+        elif self._future is None and now >= self._next_check:
             if not self._request.exists():
-                self._next_look = now + _EVERY
+                self._next_check = now + _CHECK_INTERVAL
             elif self._crawl.in_flight:
                 return True
             else:
                 self._crawl.reloading = True
-                self._under_way = self._thread.submit(self._follow)
-        return self._under_way is not None
+                self._future = self._thread.submit(self._apply_request)
+        return self._future is not None
 
     def close(self) -> None:
-        """Wait until what is under way is done."""
+        """Wait until the background thread has finished."""
         self._thread.shutdown()
-        self._under_way = None
+        self._future = None
         self._crawl.reloading = False
 
-    def _follow(self) -> None:
+    def _apply_request(self) -> None:
         crawl, folder = self._crawl, self._crawl.folder.path
         crawl.flush()
         request = read_request(folder)
         try:
-            name, topic, named = _wanted(self._request)
+            name, topic, web_name = _parse_request(self._request)
             webs = [crawl.web] if crawl.web is not None else None
             if webs is None:
-                others = [] if named is None else [open_named(named, self._request)]
+                others = [] if web_name is None else [open_web_from_file(web_name, self._request)]
                 webs = open_page_webs(crawl.store.identity(), folder, others)
             critic, strategy, found = rejudge_crawl(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
-            logger.error("the new definition cannot be followed: %s", error)
+            logger.error("cannot change the topic definition of the crawl: %s", error)
             remove_request(folder, request, refused=True)
             return
         crawl.critic, crawl.strategy = critic, strategy
         crawl.config = crawl.config.with_values(critic=name, topic=topic)
         reload(crawl)
-        logger.info("following a new definition: %s", found.describe())
+        logger.info("the crawl uses the new topic definition: %s", found.describe())
         remove_request(folder, request)

@@ -1,4 +1,4 @@
-"""What a crawl does with pages that earlier crawls have fetched (methods 8, and beyond)."""
+"""Revisits of pages that earlier crawls fetched, by their knowledge file (methods 8)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import draft_of, refuse_link
+from focuscrawl.foundation.files import refuse_link, replace_atomically
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.store.history import History
@@ -26,26 +26,25 @@ if TYPE_CHECKING:
     from focuscrawl.crawl_config import CrawlConfig
 
 
-#: kind of the event that records what was queued
+#: kind of the event that known pages were queued
 RETURNED = "returned"
-#: in a crawl's folder: the knowledge that it started with
+#: knowledge file in the folder of a crawl
 KNOWLEDGE_FILE = "knowledge.db"
 #: strategies that use knowledge
 KNOWLEDGE_STRATEGIES = ("apprentice", "learnable")
 
-_ROOM = 10  # times the budget: pages queued for another visit
-_LEAST = 10_000
+_PAGES_PER_FETCH = 10  # known pages that are queued for each fetch of the budget
+_MIN_PAGES = 10_000
 
 
 class KnownPages:
-    """What earlier crawls know of the pages of this one, and which are worth another visit.
-
-    Those are requested on condition that they have changed.
+    """Pages that earlier crawls fetched, and the gain expected from visiting each again.
 
     Parameters
     ----------
-    worth : float64, what a visit is worth, by `Knowledge.positions`; None: known pages are fetched
-        like any other
+    worth : float64 array or None
+        Expected gain of a visit, indexed by `Knowledge.positions`; None if known pages are fetched
+        like any other page, without conditional requests.
     """
 
     def __init__(
@@ -57,56 +56,56 @@ class KnownPages:
 
     @classmethod
     def of(cls, knowledge: Knowledge, urls: UrlTable, config: CrawlConfig, now: float) -> Self:
-        """Find what is worth another visit, in a crawl at time `now`."""
+        """Create the known pages of a crawl at the time ``now``."""
         worth = knowledge.visit_values(now, config.not_modified_cost) if config.revisit else None
         return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
-        """Return what is known of the relevance of a page that did not change."""
+        """Return the relevance of a page in earlier crawls, or 0."""
         return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
 
     def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
-        """Return the scores of known URLs, whatever links to them; NaN for others."""
+        """Return the scores of known URLs, and NaN for other URLs."""
         if self._worth is None:
             return self._knowledge.relevance(urls)
         places = self._knowledge.positions(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
-        """Return header fields that ask for a known page only if it has changed; {}: always."""
+        """Return the header fields of a conditional request for a known page, or {}."""
         page = None if self._worth is None else self._knowledge.page(self._urls[url_id])
         if page is None or page.content is None:
             return {}
         return conditional_headers(page.etag, page.last_modified)
 
-    def queue_into(self, crawl: CrawlState) -> None:
-        """Queue what is worth a visit, and the URLs that still wait for their first.
+    def queue_pages(self, crawl: CrawlState) -> None:
+        """Queue known pages with a positive gain, and URLs that earlier crawls did not fetch.
 
-        The best of both, ten times as many as there are fetches to make. An earlier run may have
-        done so.
+        At most ten times the budget of each are queued, best first. Nothing is queued if an
+        earlier run queued the pages.
         """
         if self._worth is None or History(crawl.store).events(RETURNED):
             return
         budget = crawl.config.budget
-        most = max(_LEAST, _ROOM * budget) if budget else len(self._worth)
+        most = max(_MIN_PAGES, _PAGES_PER_FETCH * budget) if budget else len(self._worth)
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
         pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
-        waiting = [*self._knowledge.queued_urls(most)]
-        found = [*pages, *waiting]
-        urls = [normalize(url) or "" for url, _ in found]
-        for url, (_, score) in zip(crawl.follow(urls), found, strict=True):
+        queued = [*self._knowledge.queued_urls(most)]
+        candidates = [*pages, *queued]
+        urls = [normalize(url) or "" for url, _ in candidates]
+        for url, (_, score) in zip(crawl.follow(urls), candidates, strict=True):
             if url and crawl.urls.get(url) is None:
                 crawl.queue(crawl.urls.add(url, 0, None), score)
         crawl.record_event(
-            RETURNED, f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
+            RETURNED, f"{len(pages)} pages to visit again, {len(queued)} never fetched"
         )
 
 
 def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str, str]:
-    """Return the header fields that ask for a page only if it has changed."""
+    """Return the header fields of a conditional request, by the validators of the last answer."""
     fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
-    # they may be a stranger's: nothing that a header field cannot contain, such as line ends
+    # servers choose these values, so values that are invalid in a header field are dropped
     return {
         name: value
         for name, value in fields.items()
@@ -115,12 +114,12 @@ def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str
 
 
 def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
-    """Open the knowledge a crawl starts, or has started, with.
+    """Open the knowledge that a new or resumed crawl uses, or return None.
 
     Raises
     ------
     UserError
-        It cannot be used with this configuration.
+        The configuration does not allow the use of knowledge, or requires knowledge.
     """
     kept = folder.path / KNOWLEDGE_FILE
     refuse_link(kept)
@@ -129,24 +128,27 @@ def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None
     if config.knowledge is None:
         if config.revisit:
             raise UserError(
-                "FOCUSCRAWL_REVISIT needs to know what to visit: add -a knowledge=FILE"
+                "FOCUSCRAWL_REVISIT requires knowledge from an earlier crawl: add "
+                "-a knowledge=FILE"
             )
         return None
     if config.revisit and config.strategy != KNOWLEDGE_STRATEGIES[0]:
-        raise UserError(f"FOCUSCRAWL_REVISIT goes with the strategy {KNOWLEDGE_STRATEGIES[0]}")
+        raise UserError(
+            f"FOCUSCRAWL_REVISIT requires the strategy {KNOWLEDGE_STRATEGIES[0]}: remove "
+            f"-a strategy={config.strategy}"
+        )
     if config.strategy not in KNOWLEDGE_STRATEGIES:
         raise UserError(
-            f"strategy {config.strategy} does not use knowledge: leave it out, or take "
-            f"{' or '.join(KNOWLEDGE_STRATEGIES)}"
+            f"strategy {config.strategy} does not use knowledge: remove -a knowledge=..., or use "
+            f"the strategy {' or '.join(KNOWLEDGE_STRATEGIES)}"
         )
     return Knowledge(Path(config.knowledge))
 
 
 def copy_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
-    """Keep the knowledge a crawl starts with in its folder: it resumes with that.
+    """Store the knowledge file in the crawl's folder, so that the crawl resumes with that file.
 
-    A hard link is enough where the file system has them: a knowledge file is replaced, never
-    changed.
+    A hard link suffices, because knowledge files are replaced and never modified.
     """
     kept = folder.path / KNOWLEDGE_FILE
     if kept.exists():
@@ -154,5 +156,5 @@ def copy_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
     try:
         os.link(knowledge.path.resolve(), kept)
     except OSError:
-        with draft_of(kept) as draft:
+        with replace_atomically(kept) as draft:
             shutil.copyfile(knowledge.path, draft)

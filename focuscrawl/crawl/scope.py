@@ -1,4 +1,4 @@
-"""The scope of a crawl: hosts, URLs, languages, links that are followed; and its seeds."""
+"""The scope of a crawl (hosts, URL patterns, depth, languages), and reading of start pages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.critic.critic_files import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL, host, no_url, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, invalid_url_message, normalize
 from focuscrawl.foundation.user_input import (
-    Hosts,
+    HostSet,
     UrlPatterns,
-    lines_of,
-    numbered,
+    csv_reader,
+    numbered_lines,
+    numbered_rows,
     read_text,
     split_urls,
-    table_of,
 )
 from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.taxonomy import lies_under, normalise
@@ -33,80 +33,76 @@ if TYPE_CHECKING:
 
 
 OTHER_LANGUAGE = "language"  # kind of the event that a page is in another language
-_SHOWN = 200  # characters of a list as it is stored with the crawl
+_MAX_SHOWN = 200  # characters of a list that is stored, and of a URL in a message
 
 
 class Scope:
-    """Which URLs a crawl follows, from which pages, and in which languages a page counts.
-
-    Parameters
-    ----------
-    config : its `hosts`, `deny`, `max_depth` and `languages`
+    """Rules for the URLs that a crawl follows, and for the languages of relevant pages.
 
     Raises
     ------
     UserError
-        The detection of languages is not installed, or does not know one of them.
+        Language detection is not installed, or does not support a language of the configuration.
     """
 
     def __init__(self, config: CrawlConfig) -> None:
-        self._hosts = Hosts(config.hosts) if config.hosts else None
+        self._hosts = HostSet(config.hosts) if config.hosts else None
         self._deny = UrlPatterns(config.deny)
         self._max_depth = config.max_depth
         self.languages = LanguageFilter(config.languages)
 
     @property
     def admits_all(self) -> bool:
-        """Tell whether it admits every URL."""
+        """True if the scope contains every URL."""
         return self._hosts is None and not self._deny
 
     def admits(self, url: str) -> bool:
-        """Tell whether a normalised URL is on one of the hosts, and not denied."""
+        """Tell whether a normalised URL is on an allowed host, and not denied."""
         if self._hosts is not None and not self._hosts.has(host(url)):
             return False
         return not self._deny.match(url)
 
     def follows_links_at(self, depth: int) -> bool:
-        """Tell whether links of pages at a depth, in clicks from a seed, are followed."""
+        """Tell whether links of pages are followed that are ``depth`` links from a start page."""
         return self._max_depth is None or depth < self._max_depth
 
-    def confine(self, seeds: Sequence[str]) -> list[str]:
-        """Return the seeds that are in it.
+    def filter_seeds(self, seeds: Sequence[str]) -> list[str]:
+        """Return the start pages that are in the scope.
 
         Raises
         ------
         UserError
-            None is.
+            No start page is in the scope.
         """
         found = [seed for seed in seeds if self.admits(seed)]
         if seeds and not found:
             raise UserError(
-                f"none of the {len(seeds)} seeds is in the scope of the crawl, as {seeds[0]}: "
-                "change hosts or deny, or name other seeds"
+                f"none of the {len(seeds)} start pages is in the scope of the crawl (the first is "
+                f"{seeds[0]}): change -a hosts or -a deny, or name other start pages"
             )
         return found
 
 
 def scope_identity(config: CrawlConfig) -> Mapping[str, str]:
-    """Return the part of a crawl's identity that is its scope, and what it discovers."""
+    """Return the entries of a crawl's identity for its scope and discovery."""
     return {
-        "hosts": _in_short(config.hosts),
-        "deny": _in_short(config.deny),
+        "hosts": _shorten(config.hosts),
+        "deny": _shorten(config.deny),
         "languages": ",".join(config.languages),
         "discover": ",".join(config.discover),
         "max_depth": "" if config.max_depth is None else str(config.max_depth),
     }
 
 
-def _in_short(names: Sequence[str]) -> str:
+def _shorten(names: Sequence[str]) -> str:
     text = ",".join(sorted(names))
-    if len(text) <= _SHOWN:
+    if len(text) <= _MAX_SHOWN:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{text[:_SHOWN]}... ({len(names)}, {digest})"
+    return f"{text[:_MAX_SHOWN]}... ({len(names)}, {digest})"
 
 
-#: endings of files that are no HTML pages: archives, media, fonts, documents, data
+# file name extensions of archives, media, fonts, documents and data
 _OTHER_MEDIA = frozenset(
     """
     7z apk bin bz2 cab deb dmg exe gz iso jar lz msi rar rpm tar tgz txz xz z zip zst
@@ -116,25 +112,25 @@ _OTHER_MEDIA = frozenset(
     xlsx xpi
     """.split()  # noqa: SIM905 - a hundred quoted lines are harder to read
 )
-_LONGEST = max(map(len, _OTHER_MEDIA))
+_MAX_ENDING = max(map(len, _OTHER_MEDIA))
 
 
 def has_allowed_length(url: str) -> bool:
-    """Tell whether a normalised `url` is short enough to be queued."""
-    return len(url) <= MAX_URL
+    """Tell whether a normalised URL is short enough to be queued."""
+    return len(url) <= MAX_URL_LENGTH
 
 
 def can_be_page(url: str, *, pdf: bool = False) -> bool:
-    """Tell whether a normalised `url` may lead to an HTML page, or to PDF if that is read."""
-    if len(url) > MAX_URL:
+    """Tell whether a normalised URL can be a page, by its extension; or PDF, if ``pdf``."""
+    if len(url) > MAX_URL_LENGTH:
         return False
-    dot = url.rfind(".", -_LONGEST - 1)
+    dot = url.rfind(".", -_MAX_ENDING - 1)
     ending = "" if dot < 0 else url[dot + 1 :].lower()
     return ending not in _OTHER_MEDIA or (pdf and ending == "pdf") or "?" in url
 
 
 def nofollow_urls(view: PageView) -> frozenset[str]:
-    """Return the URLs that a page links to only where it asks robots not to follow."""
+    """Return the targets of a page's links that are all marked ``nofollow``."""
     links = view.links
     if view.nofollow:
         return frozenset(links.urls)
@@ -150,15 +146,17 @@ def select_links(
     obey_robots: bool,
     pdf: bool = False,
 ) -> dict[int, str]:
-    """Return the links of a page that are followed, by their places, and where they lead.
+    """Return the targets of a page's links that are followed, by position of the link.
 
     Parameters
     ----------
-    urls : where its links lead; None: out of the crawl
-    any_media : follow what promises no HTML page, too
-    pdf : follow what promises PDF
-    obey_robots : follow no link that the page asks robots not to follow: all of them with
-        ``<meta name=robots content=nofollow>`` or X-Robots-Tag, one with ``rel=nofollow``
+    urls : sequence of (str or None)
+        Target of each link; None for a target that the crawl may not fetch.
+    any_media, pdf : bool
+        Follow URLs with any file name extension, or with the extension of PDF.
+    obey_robots : bool
+        Skip links with ``rel=nofollow``, and all links of a page with ``nofollow`` in
+        ``<meta name=robots>`` or ``X-Robots-Tag``.
     """
     if obey_robots and view.nofollow:
         return {}
@@ -176,47 +174,56 @@ _HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
 
 
 def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
-    """Read seeds as a user names them.
+    """Read start pages from the value of the argument ``seeds``.
 
     Parameters
     ----------
-    source : URLs with commas or blanks between; or a file with one URL a line (blank lines and
-        lines that begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and
-        ``url``; or a definition of a topic (``.toml``), for the seeds in it. A file
-        ``models/...`` may be one that comes with the package
-    topics : of a CSV file, the rows of these topics and of topics below them are taken
+    source : str
+        URLs separated by commas or blanks; or a file with one URL a line, in which blank lines
+        and lines that start with ``#`` are skipped; or a CSV file with the columns ``topic`` and
+        ``url``; or a topic definition (``.toml``) with seeds. A file ``models/...`` can be part
+        of the package.
+    topics : tuple of str
+        Topics whose rows of a CSV file are read, including their subtopics.
 
     Returns
     -------
-    Normalised URLs in the order given, each once
+    list of str
+        Normalised URLs without duplicates, in the original order.
 
     Raises
     ------
     UserError
-        No such file, nothing in it for the topics, or something that is no URL.
+        The file is missing, has no URL for the topics, or has an invalid URL.
     """
     if _HTTP.match(source):
-        return _checked([(part, "seeds") for part in split_urls(source)])
+        return _check_urls([(part, "seeds") for part in split_urls(source)])
     if source.endswith(".toml"):
         defined = read_definition(source).seeds
         if not defined:
-            raise UserError(f"seeds: {source} names no seeds: add seeds = [...] to it")
-        return _checked([(seed, f"{source}, seeds") for seed in defined])
+            raise UserError(
+                f"seeds: the topic definition {source} has no seeds: add seeds = [...] to the file"
+            )
+        return _check_urls([(seed, f"{source}, seeds") for seed in defined])
     path = Path(source) if Path(source).exists() else model_file(source)
     if path is None:
-        raise UserError(f"seeds: {_shown(source)} is neither a file nor an http(s) URL")
+        raise UserError(
+            f"seeds: {_shown(source)} is neither a file nor an http(s) URL: check the path"
+        )
     try:
         text = read_text(path)
     except UserError as error:
         raise UserError(f"seeds: {error}") from None
-    rows = table_of(text.splitlines())
+    rows = csv_reader(text.splitlines())
     if "url" in (rows.fieldnames or ()):
         found = _from_csv(rows, source, topics)
     else:
-        found = [(line, f"{source}, line {number}") for number, line in lines_of(text).items()]
+        found = [
+            (line, f"{source}, line {number}") for number, line in numbered_lines(text).items()
+        ]
     if not found:
-        raise UserError(f"seeds: {source} holds no URL")
-    return _checked(found)
+        raise UserError(f"seeds: {source} contains no URL: add one URL a line")
+    return _check_urls(found)
 
 
 def _from_csv(
@@ -225,31 +232,34 @@ def _from_csv(
     of_topics = "topic" in (rows.fieldnames or ())
     found = [
         (row["url"] or "", f"{source}, row {number}")
-        for number, row in numbered(rows, source)
+        for number, row in numbered_rows(rows, source)
         if not of_topics or lies_under(normalise(row["topic"] or ""), topics)
     ]
     if not found and of_topics:
-        raise UserError(f"seeds: {source} has no row for topic {', '.join(topics)}")
+        raise UserError(
+            f"seeds: {source} has no row for the topic {', '.join(topics)}: add rows, or change "
+            "-a topic"
+        )
     return found
 
 
 def _shown(text: str) -> str:
-    """Return what a user wrote for a URL, short and without what may be a password."""
+    """Return a shortened text without a possible password, for a message."""
     _, at, rest = text.rpartition("@")
     text = f"...{at}{rest}" if at else text
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}...")
 
 
-def _checked(found: list[tuple[str, str]]) -> list[str]:
+def _check_urls(found: list[tuple[str, str]]) -> list[str]:
     seeds: dict[str, None] = {}
     for text, where in found:
         url = normalize(text.strip())
         if url is None:
-            raise UserError(f"{where}: {_shown(text.strip())} {no_url(text)}")
+            raise UserError(f"{where}: {_shown(text.strip())} {invalid_url_message(text)}")
         if not has_allowed_length(url):
             raise UserError(
-                f"{where}: {_shown(url)} has {len(url):,} characters, and a crawl keeps URLs of "
-                f"at most {MAX_URL:,}: leave it out"
+                f"{where}: {_shown(url)} has {len(url):,} characters, more than "
+                f"{MAX_URL_LENGTH:,}: remove this URL"
             )
         seeds[url] = None
     return list(seeds)

@@ -1,4 +1,4 @@
-"""What a crawl knows and has decided, redirects, and how it is restored from its store."""
+"""State of a crawl: counts, URLs, frontier and records; and restoring it from the store."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import StoredPage
@@ -45,24 +45,25 @@ logger = logging.getLogger(__name__)
 
 P = TypeVar("P", bound=Part)
 
-MAX_REDIRECTS = 20  # redirects in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetch)
-#: pages in a row that critic or strategy fail on: then it is not the pages, and the crawl ends
+MAX_REDIRECTS = 20  # in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetch)
+#: pages in a row with an error of critic or strategy; after these the crawl stops
 MAX_CONSECUTIVE_FAILURES = 10
 BYPASSED = "aside"  # kind of the event that a request bypassed the frontier
-_LONGEST_FAILURE = 300  # characters
-_MAX_DEFERRED = 2000  # URLs that one look may defer
+_MAX_FAILURE_LENGTH = 300  # characters
+_MAX_DEFERRED = 2000  # URLs deferred by one call of `CrawlState.peek`
 _CHUNK = 50_000  # URLs restored at once
-_NOTHING = np.zeros(0, np.int64), np.zeros(0)
+_NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 
 
 def refresh_target(view: PageView | None, longest: float) -> str | None:
-    """Return where a page leads that shows another one in its place; None: it is a page itself.
+    """Return the target of a meta refresh that counts as a redirect, or None.
 
-    A page that refreshes soon is a redirect; one that loads itself again is not.
+    A page that refreshes to its own URL is not a redirect.
 
     Parameters
     ----------
-    longest : seconds; a page that stays for as long, or longer, is a page. 0: every one is
+    longest : float
+        Refresh delays below this many seconds count as redirects; 0 for none.
     """
     if view is None or view.refresh in (None, view.url) or view.refresh_delay >= longest:
         return None
@@ -75,35 +76,28 @@ def is_redirect(status: int, error: str | None) -> bool:
 
 
 class Redirects:
-    """The URLs that answered with a redirect, and chains of them."""
+    """URLs that answered with a redirect, and the chains of redirects that lead to them."""
 
     def __init__(self, urls: UrlTable) -> None:
         self._urls = urls
         self._moved: set[int] = set()
 
     def add(self, url_id: int) -> None:
-        """Add a URL that redirected."""
+        """Record that a URL redirects."""
         self._moved.add(url_id)
 
     def refusal_reason(self, url_id: int, location: str | None, target: str | None) -> str | None:
-        """Add a redirect, and return why it is not followed; None if it is.
+        """Record a redirect, and return the reason not to follow it, or None to follow it.
 
-        Parameters
-        ----------
-        url_id : of the URL that redirects
-        location : where to, None if that is missing or no URL
-        target : the same among the URLs that may be fetched, None if it is not
-
-        Notes
-        -----
-        A URL is fetched once, so a circle ends by itself; a chain of ever new URLs would come
-        before all else until the budget is spent.
+        Every URL is fetched once, so circles end without a check. A chain of new URLs would take
+        precedence over all links until the budget is spent. `location` is the target as sent, None
+        if missing or invalid; `target` is None if the crawl may not fetch that.
         """
         self.add(url_id)
         if location is None:
-            return "redirect to nowhere"
+            return "redirect without target"
         if not has_allowed_length(location):
-            return f"redirect to nowhere: a URL of {len(location):,} characters"
+            return f"redirect without target: a URL of {len(location):,} characters"
         chain = [url_id]
         while (before := self._urls.referrer_id(chain[-1])) in self._moved and len(
             chain
@@ -113,34 +107,42 @@ class Redirects:
         if target is not None and target in [self._urls[each] for each in chain]:
             return f"redirect loop: back to {target}"
         if target is not None and len(chain) >= MAX_REDIRECTS:
-            return f"redirects without end: {MAX_REDIRECTS} in a row"
+            return f"too many redirects: {MAX_REDIRECTS} in a row"
         return None
 
 
 class CrawlState:
-    """A crawl as its parts see it; `focuscrawl.crawl.Crawl` adds the loop.
+    """State of a crawl that its parts use; `focuscrawl.crawl.Crawl` adds the loop.
 
-    Every change is a record of the store, written as a whole or not at all.
+    Every change is written to the store in one transaction.
 
     Parameters
     ----------
-    critic, strategy, frontier, store, folder, web, config : see `open_crawl`
-    within : URLs the crawl is confined to; None: no such limit
-    urls, duplicates : of another kind, in a crawl in rounds; None: those of a crawl in a folder
+    within : frozenset of str or None
+        URLs to which the crawl is restricted; None for no restriction.
+    urls, duplicates : UrlTable and Duplicates, or None
+        Special tables of a crawl in rounds; None for those of a crawl in a folder.
 
     Attributes
     ----------
-    scope : what it is confined to by its configuration
-    parts : what takes part in it, in the order in which the loop calls them
-    fetched : fetches recorded, those of earlier runs included
-    reached : those of them with a page, or with the answer that it has not changed
-    last_relevant : the last of them that was relevant
-    links : links recorded
-    overtaken : fetches during which a much better link waited for its host
-    consecutive_failures : pages of this run, the last ones, that critic or strategy failed on
-    any_judged : they did not fail on every page of this run
-    in_flight : ids of the URLs that were given out, with the scores they had
-    is_deferring : the last look at the frontier found only URLs to defer, and did not see all
+    parts : list of Part
+        Parts in the order in which the loop calls them.
+    fetched, links : int
+        Recorded fetches and links, including those of earlier runs.
+    succeeded : int
+        Fetches with a status of 2xx or 304.
+    last_relevant : int
+        Number of the last relevant fetch.
+    overtaken : int
+        Fetches during which a much better link waited for its host.
+    consecutive_failures : int
+        Last pages of this run, in a row, for which critic or strategy raised an error.
+    any_judged : bool
+        True if critic and strategy processed at least one page of this run without an error.
+    in_flight : dict of int to float
+        Ids of the URLs that are being fetched, with their scores.
+    is_deferring : bool
+        True if the last call of `peek` found only URLs to defer, and has to be repeated.
     """
 
     def __init__(
@@ -170,15 +172,15 @@ class CrawlState:
         self.in_flight: dict[int, float] = {}
         self.is_deferring = False
         self._reloading = False
-        self._unrecorded: int | None = None  # the URL whose visit is expanded and not recorded
+        self._unrecorded: int | None = None  # URL of the visit that is expanded and not recorded
         self._held_records: list[VisitRecord] = []
         self.consecutive_failures = 0
         self.any_judged = False
-        self._failures: set[tuple[str, type[Exception]]] = set()  # of which a trace was shown
+        self._logged_failures: set[tuple[str, type[Exception]]] = set()  # with a traceback
         self.reset()
 
     def reset(self) -> None:
-        """Forget every fetch, but not the states of the URLs."""
+        """Reset all counts; the states of the URLs remain."""
         self.fetched, self.succeeded, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
         self.overtaken = 0
@@ -186,7 +188,7 @@ class CrawlState:
         self.duplicates.clear()
 
     def part(self, kind: type[P]) -> P | None:
-        """Return the part of a class; None: the crawl has none."""
+        """Return the part of a class, or None if the crawl has none."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------
@@ -201,21 +203,17 @@ class CrawlState:
             self.last_relevant = seq
 
     def log_failure(self, visit: PageVisit, who: str, error: Exception) -> None:
-        """Record that the critic or the strategy failed on a page; may run in any thread.
-
-        Parameters
-        ----------
-        who : ``critic`` or ``strategy``
-        """
-        visit.failure = f"{who} failed: {type(error).__name__}: {error}"[:_LONGEST_FAILURE]
+        """Log and record an error of ``critic`` or ``strategy`` for a page, from any thread."""
+        visit.failure = f"{who} failed: {type(error).__name__}: {error}"[:_MAX_FAILURE_LENGTH]
         visit.events.append((PAGE_FAILED, f"{visit.url}: {visit.failure}"))
         kind = who, type(error)
-        trace = None if kind in self._failures or isinstance(error, UserError) else error
-        self._failures.add(kind)
-        logger.error("%s: %s; the crawl goes on", visit.url, visit.failure, exc_info=trace)
+        logged = kind in self._logged_failures or isinstance(error, UserError)
+        self._logged_failures.add(kind)
+        exc_info = None if logged else error
+        logger.error("%s: %s; the crawl continues", visit.url, visit.failure, exc_info=exc_info)
 
     def count_failure(self, visit: PageVisit) -> None:
-        """Count the pages in a row that critic or strategy failed on, of this run."""
+        """Update the number of consecutive errors of critic and strategy."""
         if visit.failure is not None:
             self.consecutive_failures += 1
         elif visit.digest is not None and visit.duplicate_id is None:
@@ -227,69 +225,69 @@ class CrawlState:
         self._not_modified += status == NOT_MODIFIED
 
     def count_bypass(self, url: str) -> None:
-        """Count a request that bypassed the frontier: a fetch of the budget, and no page."""
+        """Count a request that bypassed the frontier against the budget."""
         self.count_refetch(200)
         self.record_event(BYPASSED, url)
 
     @property
     def is_budget_exhausted(self) -> bool:
-        """True if all that is left of the budget is in flight."""
+        """True if the fetches in flight use up the budget."""
         return 0 < self.config.budget <= self.budget_spent + len(self.in_flight)
 
     @property
     def is_at_capacity(self) -> bool:
-        """True while as many URLs are in flight as may be."""
+        """True if as many URLs are in flight as ``CONCURRENT_REQUESTS`` allows."""
         return 0 < self.config.concurrency <= len(self.in_flight)
 
     @property
     def budget_left(self) -> float:
-        """Fetches of the budget that were not started; inf: it has no limit."""
+        """Fetches of the budget that have not started; inf without a budget."""
         if not self.config.budget:
             return math.inf
         return max(0.0, self.config.budget - self.budget_spent - len(self.in_flight))
 
     @property
     def harvest_rate(self) -> float:
-        """Mean relevance of all fetches (methods 1); 0 before the first."""
+        """Mean relevance of all fetches (methods 1); 0 before the first fetch."""
         return self.relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of the fetches of one of the best links known; 1 before the first."""
+        """Share of fetches without a much better link that waited; 1 before the first fetch."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
     def budget_spent(self) -> int:
-        """Fetches as they count against the budget: "not modified" costs less than one.
+        """Fetches counted against the budget; an answer "not modified" counts as less than one.
 
-        Those that bypassed the frontier are among them.
+        Requests that bypass the frontier count, too.
         """
         saved = int(self._not_modified * (1.0 - self.config.not_modified_cost))
         return self.fetched + self._fetched_again - saved
 
     @property
     def model_version(self) -> int:
-        """Version of the model that scores links; 0 for a strategy that does not learn."""
+        """Version of the model that scores links; 0 if the strategy does not learn."""
         return self.strategy.model_version
 
     # -- URLs ------------------------------------------------------------------------------
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to those the crawl may fetch: in a closed replay what is recorded.
+        """Map URLs to URLs that the crawl may fetch; None for others and for too long URLs.
 
-        None for others, and for those that are too long, wherever they were found.
+        A closed replay may fetch recorded URLs only.
         """
         web = self.web if self.config.closed else None
         known: Sequence[str | None] = urls if web is None else web.resolve(urls)
         within = self._within
         if within is not None:
             known = [url if url in within else None for url in known]
-        return [url if url is not None and len(url) <= MAX_URL else None for url in known]
+        return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to those the crawl follows by itself: like `resolve`, and within its scope.
+        """Map URLs to URLs in the scope of the crawl, or None; see `resolve`.
 
-        What a project's own spider requests is its own choice.
+        The scope does not restrict requests of a project's own spider.
         """
         found, admits = self.resolve(urls), self.scope.admits
         if self.scope.admits_all:
@@ -297,11 +295,12 @@ class CrawlState:
         return [url if url and admits(url) else None for url in found]
 
     def queue(self, url_id: int, score: float) -> bool:
-        """Give a URL its new score, and a place in the frontier unless it has left it.
+        """Set the score of a URL, and queue the URL unless it was fetched or excluded.
 
         Returns
         -------
-        True if it did not wait before
+        bool
+            True if the URL was not queued before.
         """
         if not self.urls.is_own(url_id):
             self.urls.set_foreign_score(url_id, score)
@@ -310,23 +309,23 @@ class CrawlState:
         if before in (FETCHED, EXCLUDED):
             return False
         if before == QUEUED and self.frontier.score(url_id) == math.inf:
-            return False  # a seed comes before every link, whatever links to it
+            return False  # keep the score of a start page
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
         if self.duplicates.find_by_url(self.urls[url_id]) is not None:
             state = EXCLUDED
         self.urls.set_state(url_id, state, kept)
-        if state == UNFOLLOWED:  # what waits is not worth a fetch any more
+        if state == UNFOLLOWED:  # it may be queued with an earlier score
             self.frontier.remove(url_id)
         elif state == QUEUED and url_id not in self.in_flight:
             self.frontier.push(url_id, self.urls.host_id(url_id), score)
         return state == QUEUED and before != QUEUED
 
     def peek(self, now: float) -> int | None:
-        """Return the best URL that may be fetched now; it stays where it is.
+        """Return the best URL that may be fetched now, without removing it from the frontier.
 
-        Those before it that a part does not admit are deferred. None if there is none, or if so
-        many were deferred that the event loop should not be held for more: `is_deferring` tells.
+        Defers better URLs that a part does not admit. Returns None if the frontier is empty, or
+        after 2,000 deferred URLs, so that the event loop is not blocked; see `is_deferring`.
         """
         self.is_deferring = False
         for _ in range(_MAX_DEFERRED):
@@ -340,7 +339,7 @@ class CrawlState:
         return None
 
     def exclude_queued(self, url: str) -> None:
-        """Take a URL out of the frontier whose page was fetched under another URL."""
+        """Remove a URL from the frontier whose page was fetched under another URL."""
         url_id = self.urls.get(url)
         if url_id is None or url_id in self.in_flight or self.urls.state(url_id) != QUEUED:
             return
@@ -348,7 +347,7 @@ class CrawlState:
         self.urls.set_state(url_id, EXCLUDED, self.urls.score(url_id))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
-        """Queue the start URLs that do not wait already; return how many there are."""
+        """Queue start pages that are not queued yet, and return their number."""
         new = []
         for url in filter(has_allowed_length, urls):
             known = self.urls.get(url)
@@ -370,24 +369,24 @@ class CrawlState:
 
     @property
     def reloading(self) -> bool:
-        """True while another thread restores the crawl: records wait, the URLs are its alone."""
+        """True while a background thread restores the crawl, its URLs and its frontier."""
         return self._reloading
 
     @reloading.setter
     def reloading(self, now: bool) -> None:
         self._reloading = now
-        self._put_held()
+        self._write_held()
 
     def put(self, record: VisitRecord) -> None:
-        """Write a record, with all changes of URLs.
+        """Write a record together with all changes of URLs.
 
-        It waits while a visit is expanded and not recorded: what that has changed of URLs is to be
-        written with its page and links.
+        The record is held back while a visit is expanded and not yet recorded, because changes of
+        URLs by that visit must be written together with its page and links.
         """
         self._held_records.append(record)
-        self._put_held()
+        self._write_held()
 
-    def _put_held(self) -> None:
+    def _write_held(self) -> None:
         while self._held_records and not self._reloading and self._unrecorded is None:
             record = self._held_records.pop(0)
             self.urls.flush(record)
@@ -398,23 +397,23 @@ class CrawlState:
         self.put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def flush(self) -> None:
-        """Wait until everything recorded so far is on disk."""
+        """Wait until all records are on disk."""
         self.writer.flush()
 
 
 def restore(crawl: CrawlState) -> None:
-    """Load URLs, frontier, duplicates and evidence from the crawl's store.
+    """Load URLs, frontier, duplicates and strategy from the store of a crawl.
 
-    What was in flight when the crawl stopped is queued. Links are taken in the order they were
-    found, so that scores are those of a crawl that was never interrupted, to the last bit.
+    URLs that were in flight when the crawl stopped are queued. Links are processed in their
+    original order, so that all scores equal those of an uninterrupted crawl exactly.
 
     Raises
     ------
     UserError
-        The store is damaged: what it holds does not fit together.
+        The store is damaged.
     """
     history = History(crawl.store)
-    with taking_in(crawl.store.where):
+    with reporting_damage(crawl.store.location):
         crawl.urls.load_hosts(history.hosts())
         rows = history.urls()
         while chunk := list(itertools.islice(rows, _CHUNK)):
@@ -424,9 +423,9 @@ def restore(crawl: CrawlState) -> None:
 
 
 def reload(crawl: CrawlState) -> None:
-    """Restore an open crawl with a new strategy and the judgements and scores now in the store.
+    """Restore an open crawl after the judgements and scores in its store were replaced.
 
-    The crawl has recorded all it knows, and fetches nothing meanwhile.
+    All records must be on disk, and no fetch may be in flight.
     """
     history = History(crawl.store)
     for row in history.urls():
@@ -445,7 +444,7 @@ def reload(crawl: CrawlState) -> None:
 
 
 def _restore_fetches(crawl: CrawlState, history: History) -> None:
-    # everything but the frontier
+    # restores everything except the frontier
     for part in crawl.parts:
         part.reset()
     fetches = history.fetches()
@@ -454,7 +453,7 @@ def _restore_fetches(crawl: CrawlState, history: History) -> None:
     while fetch is not None:
         following = next(fetches, None)
         last_of_seq = following is None or following.seq > fetch.seq
-        if fetch.again:
+        if fetch.is_revisit:
             crawl.count_refetch(fetch.status)
         else:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
@@ -480,17 +479,17 @@ def _restore_fetches(crawl: CrawlState, history: History) -> None:
 def _observe(
     strategy: Strategy, fetch: StoredFetch, consecutive_failures: list[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Report a stored fetch to a strategy; one that it fails on is skipped, unless many are."""
+    """Report a stored fetch to a strategy; skip single fetches for which the strategy fails."""
     try:
-        if not fetch.again:
+        if not fetch.is_revisit:
             strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
         scores = restore_links(strategy, fetch)
     except Exception as error:
-        consecutive_failures.append(fetch.name)
+        consecutive_failures.append(fetch.url_text)
         if len(consecutive_failures) >= MAX_CONSECUTIVE_FAILURES:
             raise
-        logger.warning("%s is left out of the past: the strategy failed: %r", fetch.name, error)
-        return _NOTHING
+        logger.warning("%s is not restored: the strategy failed: %r", fetch.url_text, error)
+        return _NO_SCORES
     if fetch.links:
         consecutive_failures.clear()
     return scores
@@ -499,9 +498,9 @@ def _observe(
 def restore_links(
     strategy: Strategy, fetch: StoredFetch
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Restore the links of a fetch in a strategy; return the URLs and their scores."""
+    """Restore the links of a fetch in a strategy; return ids and scores of their URLs."""
     if not fetch.links and fetch.memo is None:
-        return _NOTHING
+        return _NO_SCORES
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]
     return strategy.restore_page(
         StoredPage(

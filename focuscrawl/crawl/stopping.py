@@ -1,38 +1,38 @@
-"""When a crawl stops: budget, stop rules, completeness."""
+"""Reasons to stop a crawl: budget, empty frontier, and stop rules by estimated recall."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness.recall_estimate import FILE, EstimateRecord, Estimator
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, EstimateLog, RecallEstimator
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
 
-RULE = "rule"  # kind of the event that a rule of the user's ends the crawl
-_FIRST = 20  # fetches before the first estimate
-_EVERY, _SHARE = 10, 50  # fetches between two: so many, or one in so many of those made
+RULE = "rule"  # kind of the event that a user's stop rule stops the crawl
+_FIRST_ESTIMATE = 20  # fetches before the first estimate of recall
+_MIN_INTERVAL, _INTERVAL_SHARE = 10, 50  # between estimates: 10 fetches, or 1/50 of all fetches
 
 
 class StopRules(Part):
-    """Ends a crawl by the first rule that applies; keeps the budget exact."""
+    """Stops a crawl when the budget is spent, nothing relevant is found, or no URL is queued."""
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
 
     def poll(self, now: float) -> bool:
-        """Tell whether all that is left of the budget is in flight."""
+        """Return True if the fetches in flight use up the budget."""
         return self._crawl.is_budget_exhausted
 
     def stop_reason(self) -> str | None:
-        """Return the rule that ends the crawl."""
+        """Return the reason to stop the crawl, or None."""
         crawl, config = self._crawl, self._crawl.config
         if config.budget and crawl.budget_spent >= config.budget:
             return "budget"
@@ -40,7 +40,7 @@ class StopRules(Part):
             return "no_relevant_page"
         if not crawl.in_flight and len(crawl.frontier) == crawl.frontier.n_at_skipped_hosts:
             if len(crawl.urls) and not crawl.succeeded:
-                return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
+                return "seeds_unreachable"  # all known URLs are start pages or redirect targets
             if crawl.consecutive_failures and not crawl.any_judged:
                 return "error"  # the critic or the strategy failed on every page of this run
             return "hosts_unavailable" if len(crawl.frontier) else "frontier_empty"
@@ -48,73 +48,78 @@ class StopRules(Part):
 
 
 class Completeness(Part):
-    """Estimates recall after so many fetches: a replay has the same estimates."""
+    """Estimates recall regularly, and stops the crawl by the user's stop rules.
+
+    The times of the estimates depend only on the number of fetches, so that replays are equal.
+    """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._rules = crawl.config.stop
         self._started = time.monotonic()
-        self._record: EstimateRecord | None = None
+        self._record: EstimateLog | None = None
 
     def reset(self) -> None:
-        """Forget every fetch."""
-        self._estimator = Estimator(promises=self._crawl.strategy.expects_relevance)
-        self._due = _FIRST
+        """Discard all fetches."""
+        self._estimator = RecallEstimator(
+            scores_are_relevance=self._crawl.strategy.expects_relevance
+        )
+        self._due = _FIRST_ESTIMATE
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Take in a fetch of an earlier run."""
+        """Add a fetch of an earlier run to the estimator."""
         stored = fetch.stored
-        if not stored.again:
+        if not stored.is_revisit:
             relevant = stored.relevance > RELEVANT
             targets = [link.target for link in stored.links]
-            self._estimator.visited(
+            self._estimator.add_fetch(
                 stored.url, stored.referrer, stored.score, targets, relevant=relevant
             )
             self._is_due()
 
     def on_restored(self) -> None:
-        """Continue the estimates of the earlier run, unless the topic has changed."""
-        path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
+        """Append to the estimates of the earlier run, or start anew after a change of topic."""
+        path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         again = self._record is not None
-        self._record = EstimateRecord(path, 0 if again else fetched)
-        if fetched >= _FIRST and self._record.latest is None:
+        self._record = EstimateLog(path, 0 if again else fetched)
+        if fetched >= _FIRST_ESTIMATE and self._record.latest is None:
             self._estimate()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Take in a fetch, and estimate if it is time."""
+        """Add a fetch, and estimate recall if an estimate is due."""
         referrer = self._crawl.urls.referrer_id(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
-        self._estimator.visited(visit.url_id, referrer, visit.score, targets, relevant=relevant)
+        self._estimator.add_fetch(visit.url_id, referrer, visit.score, targets, relevant=relevant)
         if self._is_due():
             self._estimate()
 
     def close(self) -> None:
-        """Record the rule that ends the crawl, if one does; estimate again if nothing waits."""
+        """Record the stop rule that applies; estimate recall again if the frontier is empty."""
         reason = self.stop_reason()
         if reason is not None:
-            self._crawl.record_event(RULE, self._rules.in_words(reason, self.latest))
+            self._crawl.record_event(RULE, self._rules.describe(reason, self.latest))
         crawl, fetched = self._crawl, self._estimator.fetched
         last = 0 if self.latest is None else self.latest.fetched
-        if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > last:
+        if not len(crawl.frontier) and not crawl.in_flight and _FIRST_ESTIMATE <= fetched > last:
             self._estimate()
 
     def stop_reason(self) -> str | None:
-        """Return which of the configuration's rules ends the crawl."""
+        """Return the reason of the stop rule that applies, or None."""
         if not self._rules:
             return None
         return self._rules.reason(self.latest, time.monotonic() - self._started)
 
     @property
-    def latest(self) -> Estimate | None:
-        """The last estimate; None before the first."""
+    def latest(self) -> RecallEstimate | None:
+        """The last estimate of recall, or None."""
         return None if self._record is None else self._record.latest
 
     def _is_due(self) -> bool:
         fetched = self._estimator.fetched
         if fetched < self._due:
             return False
-        self._due = fetched + max(_EVERY, fetched // _SHARE)
+        self._due = fetched + max(_MIN_INTERVAL, fetched // _INTERVAL_SHARE)
         return True
 
     def _estimate(self) -> None:

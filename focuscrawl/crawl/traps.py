@@ -1,4 +1,4 @@
-"""Protection from traps: quotas of hosts and URL patterns, near-duplicates."""
+"""Protection from crawler traps: quotas of hosts and URL patterns, and near-duplicates."""
 
 from __future__ import annotations
 
@@ -24,65 +24,54 @@ if TYPE_CHECKING:
 
 #: kinds of events
 LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
-FIRST_OF_HOST = 100  # fetches that need not have been earned
+FIRST_OF_HOST = 100  # fetches of a host before relevant pages are required
 FIRST_OF_PATTERN = 30
-EARNED = 20  # fetches for each relevant page more than there are repeats
-_REMEMBERED = 10_000  # pages, 30 MB
+EARNED = 20  # further fetches for each relevant page, less the duplicates
+_MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 
 @dataclass(slots=True)
 class Quota:
-    """Fetches and relevant pages of one host, or of one pattern.
-
-    Attributes
-    ----------
-    name : the host or the pattern
-    first : fetches that need not have been earned
-    fetched : fetches, whatever their outcome
-    earned : its relevant pages that are no repeats, and those first found on its pages
-    repeats : its duplicates, to the byte or nearly
-    closed : no more fetches for now
-    reported : it was closed before
-    held : ids of the URLs that wait for it to open
-    """
+    """Quota of fetches of one host or one URL pattern, its ``name``."""
 
     name: str
-    first: int
-    fetched: int = 0
-    earned: int = 0
-    repeats: int = 0
-    closed: bool = False
-    reported: bool = False
-    held: list[int] = field(default_factory=list)
+    first: int  # fetches before relevant pages are required
+    fetched: int = 0  # fetches with any outcome
+    earned: int = 0  # distinct relevant pages, fetched or first found on pages of this quota
+    repeats: int = 0  # exact duplicates and near-duplicates
+    closed: bool = False  # True while the quota is used up
+    reported: bool = False  # True if the event was recorded
+    deferred_ids: list[int] = field(default_factory=list)  # URLs deferred by this quota
 
     @property
     def kind(self) -> str:
-        """What it is a quota of: ``host`` or ``pattern``."""
+        """Kind of the quota: ``host`` or ``pattern``."""
         return "pattern" if "/" in self.name else "host"
 
     @property
     def description(self) -> str:
-        """Its fetches and relevant pages, for people."""
-        words = f"{self.fetched:,} fetches have brought {self.earned:,} relevant pages"
-        return f"{words}, {self.repeats:,} repeats" if self.repeats else words
+        """Fetches, relevant pages and duplicates as text."""
+        words = f"{self.fetched:,} fetches, {self.earned:,} relevant pages"
+        return f"{words}, {self.repeats:,} duplicates" if self.repeats else words
 
-    def balance(self, generosity: int) -> int:
-        """Return how many fetches are left."""
+    def balance(self, multiplier: int) -> int:
+        """Return the number of fetches that are left, negative if the quota is exceeded."""
         gain = max(self.earned - self.repeats, 0)
-        return generosity * (self.first + EARNED * gain) - self.fetched
+        return multiplier * (self.first + EARNED * gain) - self.fetched
 
 
 class Quotas:
-    """Limits that grow with the harvest, for every host and every pattern of URLs.
+    """Quotas of fetches for all hosts and URL patterns, which grow with the relevant pages found.
 
-    A quota closes when it has had its first fetches, and 20 more for each relevant page by
-    which these outnumber its repeats. It opens when it has earned as many as its first, through
-    pages found on it, or when the limits of all are raised. All depends only on the order of the
-    fetches and on when limits were raised.
+    A quota is used up after its first fetches and 20 more for each relevant page that is not
+    offset by a duplicate. A quota opens again when links on its pages have earned as many fetches
+    as the first, or when all limits are raised. Quotas depend only on the order of the fetches
+    and on the times when limits were raised.
 
     Attributes
     ----------
-    generosity : what all limits are multiplied by; doubled by each raise
+    multiplier : int
+        Factor of all limits, doubled by each `raise_limits`.
     """
 
     def __init__(self) -> None:
@@ -90,10 +79,10 @@ class Quotas:
         self._quotas: dict[str, Quota] = {}
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]], generosity: int) -> Quotas:
-        """Return the limits that `rows` were of, with nothing held."""
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]], multiplier: int) -> Quotas:
+        """Restore quotas from `rows`, without deferred URLs."""
         quotas = cls()
-        quotas.multiplier = generosity
+        quotas.multiplier = multiplier
         for row in rows:
             quota = quotas._quota(row["name"])
             quota.fetched, quota.earned = row["fetched"], row["earned"]
@@ -101,7 +90,7 @@ class Quotas:
         return quotas
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield what `from_rows` needs to restore these limits."""
+        """Yield the rows from which `from_rows` restores these quotas."""
         for quota in self._quotas.values():
             yield {
                 "name": quota.name,
@@ -112,7 +101,7 @@ class Quotas:
             }
 
     def closed_quota(self, url: str) -> Quota | None:
-        """Return the quota that keeps `url` from being fetched now; None if it may be."""
+        """Return the used-up quota of a URL's host or pattern, or None."""
         for name in (host(url), url_pattern(url)):
             quota = self._quotas.get(name)
             if quota is not None and quota.closed:
@@ -122,37 +111,29 @@ class Quotas:
     def count(
         self, url: str, referrer: str | None, *, earns: bool, repeats: bool
     ) -> Iterator[Quota]:
-        """Count a fetch.
+        """Count a fetch, and yield the quotas that close or open.
 
-        Parameters
-        ----------
-        url : what was fetched
-        referrer : the page it was first found on
-        earns : it is a relevant page, and no repeat
-        repeats : it is a duplicate, to the byte or nearly
-
-        Yields
-        ------
-        Quotas that close or open by it
+        A relevant page that is not a duplicate ``earns`` further fetches; any duplicate
+        ``repeats``. The quotas of the page on which the URL was first found earn fetches, too.
         """
         own = (self._quota(host(url)), self._quota(url_pattern(url)))
         for quota in own:
             quota.fetched += 1
             quota.earned += earns
             quota.repeats += repeats
-        yield from filter(self._turned, own)
+        yield from filter(self._toggle_if_due, own)
         if earns and referrer is not None:
             for name in (host(referrer), url_pattern(referrer)):
                 quota = self._quota(name)
                 if quota not in own:
                     quota.earned += earns
-                    if self._turned(quota):
+                    if self._toggle_if_due(quota):
                         yield quota
 
     def raise_limits(self) -> list[Quota]:
-        """Double every limit; return the quotas that open by it."""
+        """Double all limits, and return the quotas that open."""
         self.multiplier *= 2
-        return [quota for quota in self._quotas.values() if self._turned(quota)]
+        return [quota for quota in self._quotas.values() if self._toggle_if_due(quota)]
 
     def _quota(self, name: str) -> Quota:
         quota = self._quotas.get(name)
@@ -161,24 +142,20 @@ class Quotas:
             quota = self._quotas[name] = Quota(name, first)
         return quota
 
-    def _turned(self, quota: Quota) -> bool:
-        """Close or open a quota if that is due; tell whether it was."""
+    def _toggle_if_due(self, quota: Quota) -> bool:
+        """Close or open a quota if due; return True if the quota changed."""
         left = quota.balance(self.multiplier)
-        turn = left >= quota.first if quota.closed else left <= 0
-        if turn:
+        is_due = left >= quota.first if quota.closed else left <= 0
+        if is_due:
             quota.closed = not quota.closed
-        return turn
+        return is_due
 
 
 class Traps(Part):
-    """Counts every fetch; defers URLs whose host or pattern has used up its quota.
+    """Counts every fetch, and defers URLs whose host or pattern has used up its quota.
 
-    Nothing is lost: what is deferred waits until nothing else does; then all limits are doubled.
-    So a crawl whose links are all on one host has the same order as without limits.
-
-    Attributes
-    ----------
-    quotas : as they are now
+    When all queued URLs are deferred, all limits are doubled. Hence no URL is lost, and a crawl of
+    a single host has the same order as without limits.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -186,16 +163,16 @@ class Traps(Part):
         self.quotas = Quotas()
 
     def reset(self) -> None:
-        """Forget all quotas; what they deferred is readmitted."""
+        """Discard all quotas, and readmit the deferred URLs."""
         self.quotas = Quotas()
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
         raised = History(self._crawl.store).events(RAISED)
         self._raised = Counter(event.seq for event in raised)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Count a fetch of an earlier run, and raise the limits where that run raised them."""
+        """Count a fetch of an earlier run, and raise the limits when that run raised them."""
         stored = fetch.stored
-        if stored.again:
+        if stored.is_revisit:
             return
         self._count(stored.url, stored.relevance, repeats=fetch.is_duplicate)
         for _ in range(self._raised[stored.seq]):
@@ -206,14 +183,14 @@ class Traps(Part):
         visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.is_duplicate)
 
     def readmit(self) -> bool:
-        """Raise all limits if every URL that waits is deferred; tell whether that was so."""
+        """Raise all limits if all queued URLs are deferred; return True if limits were raised."""
         if not self._crawl.frontier.all_deferred:
             return False
         for quota in self.quotas.raise_limits():
-            self._readmit(quota.held)
+            self._readmit(quota.deferred_ids)
         times = self.quotas.multiplier
         self._crawl.record_event(
-            RAISED, f"all limits are {times} times as high: nothing else waits"
+            RAISED, f"all quotas are {times} times as high, because all queued URLs were deferred"
         )
         return True
 
@@ -224,52 +201,52 @@ class Traps(Part):
         earns = worth > RELEVANT and not repeats
         for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
             if not quota.closed:
-                self._readmit(quota.held)
+                self._readmit(quota.deferred_ids)
             elif not quota.reported:
                 quota.reported = True
                 events.append(
-                    (LIMITED, f"{quota.name}: {quota.description}; other links come first")
+                    (LIMITED, f"{quota.name}: {quota.description}; its other links are deferred")
                 )
         return events
 
     def admits(self, url_id: int) -> bool:
-        """Tell whether neither the URL's host nor its pattern has used up its quota."""
+        """Return False for a URL whose host or pattern has used up its quota."""
         quota = self.quotas.closed_quota(self._crawl.urls[url_id])
         if quota is not None:
-            quota.held.append(url_id)
+            quota.deferred_ids.append(url_id)
         return quota is None
 
-    def _readmit(self, held: list[int]) -> None:
-        self._crawl.frontier.readmit(held)
-        held.clear()
+    def _readmit(self, deferred_ids: list[int]) -> None:
+        self._crawl.frontier.readmit(deferred_ids)
+        deferred_ids.clear()
 
 
 class NearDuplicates(Part):
-    """Compares every page with the last ones that were no repeats, by MinHash.
+    """Finds near-duplicates of the last 10,000 distinct pages, by MinHash.
 
-    A near-duplicate is judged and expanded, but counts as a repeat for quotas.
+    A near-duplicate is judged and expanded, but counts as a duplicate for quotas.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._index = MinHashIndex(_REMEMBERED)
+        self._index = MinHashIndex(_MAX_PAGES)
 
     def reset(self) -> None:
-        """Forget all pages."""
-        self._index = MinHashIndex(_REMEMBERED)
+        """Discard all pages."""
+        self._index = MinHashIndex(_MAX_PAGES)
 
     def remember(self, url: int, minhash: bytes) -> None:
-        """Add a page that this crawl has not fetched."""
+        """Add a page that another crawl fetched."""
         self._index.find_or_add(url, minhash)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Find out again whether a page of an earlier run is a near-duplicate."""
+        """Add a page of an earlier run to the index, and mark a near-duplicate."""
         minhash = fetch.stored.minhash
         if minhash is not None and not fetch.is_duplicate:
             fetch.is_duplicate = self._index.find_or_add(fetch.stored.url, minhash) is not None
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Find out whether a page is a near-duplicate; its MinHash is stored with its digest."""
+        """Compute the MinHash of a page, which is stored, and find its near-duplicate."""
         assert visit.view is not None
         if visit.view.kind in URL_LIST_KINDS:
             return
@@ -278,7 +255,7 @@ class NearDuplicates(Part):
             visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.minhash)
 
     def before_record(self, visit: PageVisit) -> None:
-        """Record the event of a near-duplicate."""
+        """Add the event of a near-duplicate to the visit."""
         if visit.near_duplicate is not None:
             other, alike = visit.near_duplicate
             detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"

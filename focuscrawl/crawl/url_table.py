@@ -1,4 +1,4 @@
-"""Every URL a crawl knows, in columns; and which URLs are of one pattern."""
+"""Table of all URLs that a crawl knows, and the pattern of a URL."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
     from focuscrawl.store import VisitRecord
 
 
-_CHANGING = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{8,}|[0-9]+")  # numbers, dates, session ids
-_DEEP = 12  # segments of a path
-_KEYS = 6  # arguments of a query
-_TWICE = re.compile(r"((?:/[^/]+){1,4})\1{2}(?=/|$)")  # after two more times it is no accident
+_VARIABLE = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{8,}|[0-9]+")  # numbers, dates, session ids
+_MAX_SEGMENTS = 12  # segments of a path
+_MAX_ARGUMENTS = 6  # arguments of a query
+_REPEATED = re.compile(r"((?:/[^/]+){1,4})\1{2}(?=/|$)")  # three times in a row
 
 
-@lru_cache(maxsize=1024)  # a page is looked up with every page found on it
+@lru_cache(maxsize=1024)  # a referrer is looked up with each of its links
 def url_pattern(url: str) -> str:
-    """Return the pattern of a normalised `url`: its host, its folder and its query's names.
+    """Return the pattern of a normalised URL: its host, its folder and the names in its query.
 
-    All numbers are one, as are all last segments; values of arguments and their order do not
-    count. Paths that repeat themselves are one pattern a host, and so are very deep ones.
+    Numbers are replaced with ``#`` and the last segment with ``*``; values of arguments are
+    dropped. All paths of a host with repeated segments have the same pattern, and so have all
+    very deep paths of a host.
 
     >>> url_pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
     'a.example/wiki/#/*?action&version'
@@ -43,23 +44,28 @@ def url_pattern(url: str) -> str:
     address, _, query = url.partition("?")
     host, _, path = address.partition("://")[2].partition("/")
     path = f"/{path}".partition(";")[0]
-    if _TWICE.search(path):
+    if _REPEATED.search(path):
         return f"{host}/… (segments that repeat)"
     segments = path.rstrip("/").split("/")[1:]
-    if len(segments) > _DEEP:
-        return f"{host}/… (more than {_DEEP} levels)"
-    folder = "/".join([host, *(_CHANGING.sub("#", each) for each in segments[:-1]), "*"])
+    if len(segments) > _MAX_SEGMENTS:
+        return f"{host}/… (more than {_MAX_SEGMENTS} levels)"
+    folder = "/".join([host, *(_VARIABLE.sub("#", each) for each in segments[:-1]), "*"])
     if not query:
         return folder
-    names = sorted({_CHANGING.sub("#", part.partition("=")[0]) for part in query.split("&")})
-    shown = "&".join(names) if len(names) <= _KEYS else f"… (more than {_KEYS} arguments)"
+    names = sorted({_VARIABLE.sub("#", part.partition("=")[0]) for part in query.split("&")})
+    shown = (
+        "&".join(names)
+        if len(names) <= _MAX_ARGUMENTS
+        else f"… (more than {_MAX_ARGUMENTS} arguments)"
+    )
     return f"{folder}?{shown}"
 
 
 class UrlTable:
-    """Numbers URLs and hosts, and has the state and score of each URL.
+    """Table of URLs with id, host, depth, referrer, state and score; ids count from 0.
 
-    Changes are collected until `flush` moves them into the record of a transaction.
+    `flush` moves all changes into the record of a transaction. Scores of queued URLs are in the
+    frontier while the crawl runs; `copy_scores` copies them into the table.
     """
 
     def __init__(self) -> None:
@@ -77,43 +83,46 @@ class UrlTable:
     def __len__(self) -> int:
         return len(self._urls)
 
-    def __getitem__(self, number: int) -> str:
-        return self._urls[number]
+    def __getitem__(self, url_id: int) -> str:
+        return self._urls[url_id]
 
     def get(self, url: str) -> int | None:
-        """Return the number of `url`, None if the crawl has never seen it."""
+        """Return the id of a URL, or None if the URL is unknown."""
         return self._urls.get(url)
 
     def add(self, url: str, depth: int, referrer: int | None) -> int:
-        """Return the number of `url`; a new one gets `depth`, `referrer` and no score."""
-        number, new = self._urls.add(url)
+        """Return the id of a URL, after adding a new URL with depth and referrer to the table."""
+        url_id, new = self._urls.add(url)
         if new:
-            self._make_room(number + 1)
-            self._host.data[number] = self._hosts.add(host(url))[0]
-            self._depth.data[number] = depth
+            self._grow(url_id + 1)
+            self._host.data[url_id] = self._hosts.add(host(url))[0]
+            self._depth.data[url_id] = depth
             if referrer is not None:
-                self._referrer.data[number] = referrer
-        return number
+                self._referrer.data[url_id] = referrer
+        return url_id
 
     def load_hosts(self, names: Iterable[str]) -> None:
-        """Load hosts from the store, in the order of their numbers."""
+        """Load hosts from the store, in the order of their ids."""
         for name in names:
             self._hosts.add(name)
         self._stored_hosts = len(self._hosts)
 
     def load(self, rows: Sequence[NewUrl]) -> None:
-        """Load URLs from the store, in the order of their numbers, after their hosts.
+        """Load URLs from the store in the order of their ids, after their hosts.
 
-        ValueError if a host is missing: the store is damaged.
+        Raises
+        ------
+        ValueError
+            The store is damaged: the host of a URL is missing.
         """
         start, end = len(self._urls), len(self._urls) + len(rows)
         _, urls, hosts, depths, referrers, scores, states = zip(*rows, strict=True)
         if not 0 <= min(hosts) <= max(hosts) < len(self._hosts):
-            msg = "a host that there is not"
+            msg = "the host of a URL is missing"
             raise ValueError(msg)
         for url in urls:
             self._urls.add(url)
-        self._make_room(end)
+        self._grow(end)
         self._host.data[start:end] = hosts
         self._depth.data[start:end] = depths
         self._referrer.data[start:end] = [-1 if each is None else each for each in referrers]
@@ -121,101 +130,101 @@ class UrlTable:
         self._state.data[start:end] = states
         self._stored_urls = end
 
-    def _make_room(self, length: int) -> None:
-        """Grow the columns to at least `length`; to more, as this is called for every URL."""
+    def _grow(self, length: int) -> None:
+        """Grow the columns to ``length`` or more, because each growth copies all columns."""
         if length > len(self._state):
             for column in (self._host, self._depth, self._referrer, self._score, self._state):
                 column.grow(length + length // 8 + 64)
 
     def queued(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return the numbers, hosts and scores of all URLs that wait; inf for a seed."""
+        """Return ids, host ids and scores of all queued URLs; the score of a start page is inf."""
         urls = np.flatnonzero(self._state.data[: len(self._urls)] == QUEUED)
         scores = self._score.data[urls]
         scores[np.isnan(scores)] = np.inf
         return urls, self._host.data[urls].astype(np.int64), scores
 
     def host_ids(self) -> NDArray[np.int64]:
-        """Return the number of the host of each URL, int64 (n_urls,)."""
+        """Return the host id of each URL."""
         return self._host.data[: len(self._urls)].astype(np.int64)
 
     def host_names(self) -> list[str]:
-        """Return the names of the hosts by their numbers."""
-        return [self._hosts[number] for number in range(len(self._hosts))]
+        """Return the names of the hosts in the order of their ids."""
+        return [self._hosts[host_id] for host_id in range(len(self._hosts))]
 
     def referrer_ids(self) -> NDArray[np.int64]:
-        """Return the page that each URL was found on, int64 (n_urls,); -1 for a seed."""
+        """Return the URL id of the page on which each URL was found; -1 for a start page."""
         return self._referrer.data[: len(self._urls)].copy()
 
-    def host_id(self, number: int) -> int:
-        """Return the number of the URL's host."""
-        return int(self._host.data[number])
+    def host_id(self, url_id: int) -> int:
+        """Return the id of a URL's host."""
+        return int(self._host.data[url_id])
 
-    def host_name(self, number: int) -> str:
-        """Return the name of the URL's host."""
-        return self._hosts[self.host_id(number)]
+    def host_name(self, url_id: int) -> str:
+        """Return the name of a URL's host."""
+        return self._hosts[self.host_id(url_id)]
 
-    def depth(self, number: int) -> int:
-        """Return the clicks from a seed to the URL, on the path it was found by."""
-        return int(self._depth.data[number])
+    def depth(self, url_id: int) -> int:
+        """Return the number of links from a start page to a URL, on the path of discovery."""
+        return int(self._depth.data[url_id])
 
-    def referrer(self, number: int) -> str | None:
-        """Return the page the URL was found on, None for a seed."""
-        referrer = self.referrer_id(number)
+    def referrer(self, url_id: int) -> str | None:
+        """Return the page on which a URL was found, or None for a start page."""
+        referrer = self.referrer_id(url_id)
         return None if referrer is None else self._urls[referrer]
 
-    def referrer_id(self, number: int) -> int | None:
-        """Return the number of the page the URL was found on, None for a seed."""
-        referrer = int(self._referrer.data[number])
+    def referrer_id(self, url_id: int) -> int | None:
+        """Return the URL id of the page on which a URL was found, or None for a start page."""
+        referrer = int(self._referrer.data[url_id])
         return None if referrer < 0 else referrer
 
-    def state(self, number: int) -> int:
-        """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""
-        return int(self._state.data[number])
+    def state(self, url_id: int) -> int:
+        """Return the state of a URL, one of `focuscrawl.store.schema.STATES`."""
+        return int(self._state.data[url_id])
 
-    def is_own(self, number: int) -> bool:
-        """Tell whether the URL is this crawl's to fetch: always, but in rounds."""
+    def is_own(self, url_id: int) -> bool:
+        """Tell whether this crawl fetches a URL: always, except in rounds."""
         return True
 
-    def set_foreign_score(self, number: int, score: float) -> None:
-        """Keep the score of a URL that `is_own` is False for."""
-        self._score.data[number] = score
+    def set_foreign_score(self, url_id: int, score: float) -> None:
+        """Set the score of a URL for which `is_own` is False."""
+        self._score.data[url_id] = score
 
     def queueable(
-        self, numbers: NDArray[np.int64], scores: NDArray[np.float64]
+        self, url_ids: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> Iterator[tuple[int, float]]:
-        """Iterate over the URLs that may still be queued, and their new scores."""
-        state = self._state.data[numbers]
-        open_ = (state != FETCHED) & (state != EXCLUDED)
-        return zip(numbers[open_].tolist(), scores[open_].tolist(), strict=True)
+        """Iterate over ids and new scores of the URLs that were not fetched or excluded."""
+        state = self._state.data[url_ids]
+        can_queue = (state != FETCHED) & (state != EXCLUDED)
+        return zip(url_ids[can_queue].tolist(), scores[can_queue].tolist(), strict=True)
 
-    def score(self, number: int) -> float | None:
-        """Return the URL's score, None for a seed and for a URL never scored."""
-        score = float(self._score.data[number])
+    def score(self, url_id: int) -> float | None:
+        """Return the score of a URL, or None for a start page or a URL without a score."""
+        score = float(self._score.data[url_id])
         return None if math.isnan(score) else score
 
-    def set_state(self, number: int, state: int, score: float | None) -> None:
-        """Set state and score of a URL."""
-        self._state.data[number] = state
-        self._score.data[number] = np.nan if score is None else score
-        self._changed.add(number)
+    def set_state(self, url_id: int, state: int, score: float | None) -> None:
+        """Set the state and score of a URL."""
+        self._state.data[url_id] = state
+        self._score.data[url_id] = np.nan if score is None else score
+        self._changed.add(url_id)
 
     def copy_scores(self, frontier: Frontier) -> None:
-        """Set the scores that URLs wait with, which are the frontier's while a crawl runs."""
-        for number in frontier.queued().tolist():
-            if self.state(number) != QUEUED:
-                continue  # a page that is to be fetched once more
-            score = frontier.score(number)
-            self.set_state(number, QUEUED, None if score == math.inf else score)
+        """Copy the scores of queued URLs from the frontier into the table."""
+        for url_id in frontier.queued().tolist():
+            if self.state(url_id) != QUEUED:
+                continue  # a hub that is queued for another fetch
+            score = frontier.score(url_id)
+            self.set_state(url_id, QUEUED, None if score == math.inf else score)
 
     def flush(self, record: VisitRecord) -> None:
-        """Move all changes since the last call into `record`."""
+        """Move all changes since the last call into a record."""
         new_hosts = range(self._stored_hosts, len(self._hosts))
-        record.hosts.extend((number, self._hosts[number]) for number in new_hosts)
+        record.hosts.extend((host_id, self._hosts[host_id]) for host_id in new_hosts)
         new = np.arange(self._stored_urls, len(self._urls))
-        numbers = new.tolist()
+        url_ids = new.tolist()
         columns = zip(
-            numbers,
-            [self._urls[number] for number in numbers],
+            url_ids,
+            [self._urls[url_id] for url_id in url_ids],
             self._host.data[new].tolist(),
             self._depth.data[new].tolist(),
             [None if each < 0 else each for each in self._referrer.data[new].tolist()],
@@ -225,9 +234,9 @@ class UrlTable:
         )
         record.urls.extend(map(NewUrl._make, columns))
         record.changes.extend(
-            (number, self.score(number), self.state(number))
-            for number in sorted(self._changed)
-            if number < self._stored_urls
+            (url_id, self.score(url_id), self.state(url_id))
+            for url_id in sorted(self._changed)
+            if url_id < self._stored_urls
         )
         self._changed.clear()
         self._stored_urls, self._stored_hosts = len(self._urls), len(self._hosts)

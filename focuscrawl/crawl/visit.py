@@ -1,4 +1,4 @@
-"""A fetch, from the URL that is given out to the row that is recorded."""
+"""Data classes of a fetch: the URL to fetch, the answer, and the visit that is recorded."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.store.schema import LinkRow
 
-NOT_MODIFIED = 304  # HTTP status: the answer is the one known
-NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
-TOO_HARD = "too hard to parse"  # the error of a page that took too long
-META_REFRESH = "meta refresh"  # the error of a page that only leads to another
-PAGE_FAILED = "page_failed"  # kind of the event that critic or strategy failed on a page
-RENDERED = "rendered"  # kind of the event that the scripts of a page were run
-UNREADABLE = "cannot be read"  # the error of a document that is damaged or locked
-_HEADINGS = 50  # of a page
+NOT_MODIFIED = 304  # HTTP status
+# kinds of events
+NOINDEX = "noindex"  # a page asks not to be indexed
+PAGE_FAILED = "page_failed"  # critic or strategy raised an error for a page
+RENDERED = "rendered"  # a browser ran the scripts of a page
+# errors of pages
+TOO_HARD = "too hard to parse"  # parsing took too long
+META_REFRESH = "meta refresh"  # the page redirects with <meta http-equiv=refresh>
+UNREADABLE = "cannot be read"  # a document is damaged or encrypted
+_MAX_HEADINGS = 50  # stored of a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,10 @@ class Fetch:
 
     Attributes
     ----------
-    score : None for a seed
-    again : the page was fetched before, and is wanted for the links that are new on it
+    score : float or None
+        Score of the link; None for a start page.
+    is_refetch : bool
+        True if the page was fetched before and is fetched again for its new links.
     """
 
     id: int
@@ -51,13 +55,16 @@ class Download:
 
     Attributes
     ----------
-    status : HTTP status; 0 where none was received
-    body : entity, decoded
-    content_type : media type without parameters, None if the server named none
-    encoding : the charset parameter of Content-Type, if any
-    location : where a redirect leads, a normalised URL
-    etag, last_modified : header fields that a later request can ask by
-    robots, links : X-Robots-Tag and Link header fields
+    status : int
+        HTTP status; 0 if no answer came.
+    body : bytes
+        Body after decompression.
+    content_type, encoding : str or None
+        Media type, and charset parameter, of ``Content-Type``.
+    location : str or None
+        Target of a redirect, as a normalised URL.
+    robots, links : tuple of str
+        Values of the header fields ``X-Robots-Tag`` and ``Link``.
     """
 
     status: int
@@ -73,7 +80,7 @@ class Download:
 
 @dataclass(slots=True, kw_only=True)
 class Visit:
-    """One fetch and its outcome: a row of the store's view `pages`, and Scrapy's item."""
+    """One fetch and its outcome: a row of the store's view ``pages``, and an item of Scrapy."""
 
     seq: int = 0
     url: str
@@ -94,39 +101,47 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` in flight: judged, then expanded, then recorded (methods 1 to 5).
+    """A `Visit` that is in flight: judged, then expanded, then recorded (methods 1 to 5).
 
-    What is set of the fields of `Visit` before `Crawl.expand` counts: a second opinion on the
-    relevance does what the critic's own would have done. Exporters see those fields only.
+    Code that changes `relevance` before `Crawl.expand` has the same effect as the critic. Feed
+    exports contain the fields of `Visit` only.
 
     Attributes
     ----------
-    url_id : number of the URL
-    again : the page was fetched before, and is here for the links that are new on it
-    download : the answer; of status 0 where there is none
-    view : the page, None for what is no page and before it was parsed
-    probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
-    refresh : where a page leads that shows another in its place, see `state.refresh_target`
-    follows_redirect : where it redirects to is fetched next; False: only if the spider asks
-    noindex : the page asks not to be indexed, and is obeyed: it is no item
-    canonical : the URL that the page says is its own
-    digest, minhash : of the body and of the words, as the store keeps them
-    failure : how the critic or the strategy failed on the page; None: neither did
-    other_language : the language of the page, if that is none of the crawl's
-    link_relevance : the relevance that its links are scored by; None: its own
-    twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
-    resembles : the earlier page that says nearly the same, and how much the two are alike
-    repeats : it says nothing new: a duplicate, to the byte or nearly
-    answer : what the next crawl needs of the page
-    link_rows : its links that are followed
-    newly_queued : scores of the URLs that it has added to the queue
-    memo : what the strategy wants back of the links
-    requested : the only URLs to which links are followed, whatever their media; None: all that
-        the configuration allows
-    excluded : why the URL is not to be fetched at all; None: it was
-    overtakes : the host of the best link that waited meanwhile, if that was much better
-    final_relevance : the relevance that strategy and store have got; None before
-    events : (kind, detail) of the events to be recorded with it
+    view : PageView or None
+        Parsed page; None before parsing, and for answers that are not pages.
+    probabilities : float64 array of shape (n_classes,) or None
+        Posterior probabilities of the critic's classes.
+    refresh : str or None
+        Target of a meta refresh, see `focuscrawl.crawl.state.refresh_target`.
+    follows_redirect : bool
+        False if the target of a redirect is fetched only on request of the spider.
+    noindex : bool
+        True if the page is not an item, because the crawl obeys its ``noindex``.
+    digest, minhash : bytes
+        Digest of the body, and MinHash sketch of the words.
+    failure : str or None
+        Error that the critic or the strategy raised for the page.
+    other_language : str or None
+        Language of the page if the crawl does not accept that language.
+    link_relevance : float or None
+        Relevance by which its links are scored; None for the relevance of the page.
+    duplicate_id : int or None
+        URL id of the earlier page that this page duplicates exactly.
+    near_duplicate : tuple of (int, float) or None
+        URL id of the most similar earlier page, and the resemblance to that page.
+    link_rows, newly_queued : list
+        Links that are followed; scores of the URLs that this page added to the frontier.
+    requested : frozenset of str or None
+        URLs to follow, whatever their media type; None for all links in the scope.
+    excluded : str or None
+        Reason why the URL must not be fetched; None if it was fetched.
+    better_host : str or None
+        Host of a much better link that waited for its host during this fetch.
+    final_relevance : float or None
+        Relevance that the strategy and the store received; None before `Crawl.expand`.
+    events : list of (str, str)
+        Kind and detail of events to record together with the visit.
     """
 
     def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
@@ -167,26 +182,26 @@ class PageVisit(Visit):
 
     @property
     def is_duplicate(self) -> bool:
-        """True if it says nothing new."""
+        """True for an exact duplicate or a near-duplicate of an earlier page."""
         return self.duplicate_id is not None or self.near_duplicate is not None
 
     @property
     def is_redirect(self) -> bool:
-        """True if the answer is that the page is elsewhere."""
+        """True for an HTTP redirect or a meta refresh."""
         moved = 300 <= self.status < 400 and self.status != NOT_MODIFIED
         return moved or self.refresh is not None
 
     @property
     def location(self) -> str | None:
-        """Where a redirect leads, a normalised URL."""
+        """Target of the redirect, as a normalised URL."""
         return self.refresh or self.download.location
 
     def set_fetch_time(self) -> None:
-        """Set the time of the fetch."""
+        """Set the time of the fetch to now."""
         self.fetched_at = datetime.now(UTC).isoformat(timespec="milliseconds")
 
     def to_row(self) -> PageRow:
-        """Return the page's row for the store."""
+        """Return the row of the page for the store."""
         return PageRow(
             seq=self.seq,
             url=self.url_id,
@@ -208,14 +223,14 @@ class PageVisit(Visit):
 
 
 def make_answer_row(view: PageView, download: Download) -> AnswerRow:
-    """Return what the next crawl needs of a page: its text, headings and validators.
+    """Return the text digest, headings and validators of a page for the next crawl.
 
-    The digest is of the text alone: many a server sends other bytes with every answer.
+    The digest covers the text only, because many servers send other bytes with every answer.
     """
     text = " ".join(view.tokens).encode("utf-8", "replace")
     return AnswerRow(
         content=hashlib.blake2b(text, digest_size=12).digest(),
-        headings="\n".join(view.headings[:_HEADINGS]),
+        headings="\n".join(view.headings[:_MAX_HEADINGS]),
         etag=download.etag,
         last_modified=download.last_modified,
     )

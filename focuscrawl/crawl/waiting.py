@@ -1,4 +1,7 @@
-"""Patience for busy hosts, and priority fidelity: how often a fetch was one of the best known."""
+"""Waiting for busy hosts with better links, and priority fidelity.
+
+Priority fidelity is the share of fetches of the best known URL.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +19,22 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit
 
 
-#: kind of the event that better links waited while a page was fetched; detail: the best's host
+#: kind of the event that a better link waited for its busy host; the detail is that host
 OVERTAKEN = "overtaken"
-SCORE_TOLERANCE = 0.05  # below the best score known: as good as the best
-_LOOK = 8  # busy hosts that may have nothing but redirects first
-_ABOVE_LINKS = sys.float_info.max  # as a score
-_SEEDS = 64  # busy hosts that are looked at for start pages
-_LONGEST = 30.0  # seconds that links wait for a host that a start page waits for
+SCORE_TOLERANCE = 0.05  # smaller differences of scores do not count
+_MAX_BUSY_HOSTS = 8  # busy hosts that are searched for a better link
+_ABOVE_LINKS = sys.float_info.max  # a score above that of every link
+_MAX_SEED_HOSTS = 64  # busy hosts that are searched for start pages
+_MAX_SEED_WAIT = 30.0  # seconds that links wait for the host of a start page
 
 
 class PatientOrder(Part):
-    """Holds back the best link that may be fetched now for better ones of busy hosts.
+    """Makes the crawl wait for a busy host with a start page or a much better link.
 
-    Links wait for start pages whose hosts are busy, unless a host takes very long, as one does
-    that fails. Otherwise patience decides, see `focuscrawl.frontier.patience.Patience`; only
-    where scores are expected relevances, and hosts have a delay.
-
-    Parameters
-    ----------
-    crawl : its configuration says how patient it is
+    The crawl does not wait for a start page if its host is blocked for more than 30 seconds, for
+    example after errors. The crawl waits for a better link by the rule of
+    `focuscrawl.frontier.patience.Patience`, if scores are expected relevances and hosts have a
+    delay.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -44,15 +44,15 @@ class PatientOrder(Part):
         self._patience = Patience(crawl.frontier, config.patience) if patient else None
 
     def wait(self, now: float) -> float | None:
-        """Have the crawl wait for a host if a start page or a better link is worth it."""
+        """Return inf if the crawl should wait for a busy host, or None to fetch now."""
         crawl = self._crawl
         if crawl.is_at_capacity:
-            return None  # whatever there is, nothing is fetched now
+            return None  # no fetch can start now in any case
         best = crawl.peek(now)
         score = math.inf if best is None else crawl.frontier.score(best)
         if score == math.inf:
             return None
-        if self._seed_waits(now):
+        if self._is_seed_waiting(now):
             return math.inf
         if self._patience is None or score >= self._patience.min_score(
             score, crawl.budget_left, now
@@ -61,54 +61,55 @@ class PatientOrder(Part):
         return math.inf
 
     def before_record(self, visit: PageVisit) -> None:
-        """Count the links that a page brings."""
+        """Report the scores of a page's new links to the patience model."""
         if self._patience is not None:
             self._patience.add_page(visit.newly_queued)
 
-    def _seed_waits(self, now: float) -> bool:
-        # a start page, or the target of one that redirects
+    def _is_seed_waiting(self, now: float) -> bool:
+        # a start page, or the redirect target of a start page
         urls = self._crawl.urls
         return any(
-            each.seconds <= _LONGEST
+            each.seconds <= _MAX_SEED_WAIT
             and urls.depth(each.url) == 0
-            and urls.state(each.url) == QUEUED  # no hub that is to be fetched again
-            for each in self._crawl.frontier.busy_host_links(now, _ABOVE_LINKS, _SEEDS)
+            and urls.state(each.url) == QUEUED  # hubs that are fetched again do not count
+            for each in self._crawl.frontier.busy_host_links(now, _ABOVE_LINKS, _MAX_SEED_HOSTS)
         )
 
 
 class PriorityFidelity(Part):
     """Records each fetch during which a clearly better link waited for its host.
 
-    *Priority fidelity* is the share of the other fetches. Start pages, and targets of redirects,
-    have no score to be compared with; nor do strategies whose scores are no relevances.
+    *Priority fidelity* is the share of the other fetches. Start pages, redirect targets and
+    strategies whose scores are not expected relevances cannot be compared.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._better: dict[int, str] = {}  # by URL in flight: where the best link waited
+        self._better_hosts: dict[int, str] = {}  # by URL in flight: host of the better link
 
     def reset(self) -> None:
-        """Count what is in the store."""
+        """Count the stored events."""
         self._crawl.overtaken = len(History(self._crawl.store).events(OVERTAKEN))
 
     def compare(self, url_id: int) -> None:
-        """Compare a URL that is given out with the best of those that wait."""
+        """Compare the score of a URL that will be fetched with the best queued URLs."""
         crawl = self._crawl
-        # others may have been put back, or excluded
-        self._better = {url: host for url, host in self._better.items() if url in crawl.in_flight}
-        self._better.pop(url_id, None)
+        # URLs that were queued again or excluded are no longer in flight
+        self._better_hosts = {
+            url: host for url, host in self._better_hosts.items() if url in crawl.in_flight
+        }
+        self._better_hosts.pop(url_id, None)
         score = crawl.in_flight[url_id]
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
-        # the time does not matter here
-        for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _LOOK):
+        for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _MAX_BUSY_HOSTS):
             if each.score < math.inf:
-                self._better[url_id] = crawl.urls.host_name(each.url)
+                self._better_hosts[url_id] = crawl.urls.host_name(each.url)
                 return
 
     def before_record(self, visit: PageVisit) -> None:
-        """Record the event with the page."""
-        host = self._better.pop(visit.url_id, None)
+        """Add the event to the visit if a better link waited."""
+        host = self._better_hosts.pop(visit.url_id, None)
         if host is not None:
             self._crawl.overtaken += 1
             visit.events.append((OVERTAKEN, host))

@@ -1,9 +1,8 @@
-"""How good a critic is: on labelled pages, or on its own examples held out.
+"""Quality of a critic on labelled pages, or on its own examples by cross-validation.
 
-A critic from few examples has no labelled pages to be checked with. So its examples are held out
-in turn, each time with a part of the other pages, and judged by what the rest teaches. This shows
-how many relevant pages it finds. It does not show how many of the pages that it calls relevant
-are not: that depends on how many relevant ones readable are, and a person has to look at some.
+A few-shot critic has no labelled pages except its examples, so the examples are cross-validated.
+This estimates recall. Precision also depends on the share of relevant pages on the Web, so a
+person has to check some of the pages that the critic judges relevant.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from focuscrawl.critic.training import (
     sample_unlabelled_pages,
 )
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 from focuscrawl.webs.web_protocol import read_page
 
@@ -55,11 +54,11 @@ _BATCH = 256  # pages judged at once
 _MAX_NAMED_TOPICS = 5  # topics in a message
 _MAX_DOUBTFUL = 20  # examples listed
 _MAX_CONFUSIONS = 10  # listed
-_MIN_TO_HOLD_OUT = 2  # pages on the topic, so that one can be held out
+_MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
 class ClassResult(NamedTuple):
-    """How one class fared; precision is NaN if nothing was judged to be it, recall likewise."""
+    """Precision and recall of one class; NaN if no page is predicted, or labelled, so."""
 
     topic: str
     pages: int
@@ -68,7 +67,7 @@ class ClassResult(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """One page checked: its label, the verdict and the probability given to it."""
+    """Label and predicted class of one page, with the probability of the predicted class."""
 
     url: str
     topic: str
@@ -78,16 +77,16 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found.
+    """Results of checking a critic on labelled pages.
 
     Attributes
     ----------
-    accuracy : share of pages judged right, in [0, 1]
-    classes : by class; for a check of relevance, on and off the topic
-    confusions : (label, verdict, pages), the most frequent first
-    reliability : of the probabilities as the critic gives them, by ``raw`` or ``calibrated``
-    predictions : one a page, in the order of the labels
-    skipped : rows left out, by reason
+    accuracy : share of correct predictions, in [0, 1]
+    classes : results by class; a check of relevance has the classes ``off topic`` and ``on topic``
+    confusions : label, predicted class and number of pages, most frequent first
+    reliability : of the probabilities; keys ``raw`` and ``calibrated``, or ``relevance``
+    predictions : one for each page, in the order of the labels
+    skipped : number of skipped rows, by reason
     """
 
     accuracy: float
@@ -103,28 +102,28 @@ def check_classes(
     labels: Sequence[Label],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check the classes of a trained critic on the rows of `labels` it has not learned from.
+    """Check the classes of a trained critic on labelled pages that are not its training examples.
 
     Parameters
     ----------
-    trained : the critic; the predictions reported are calibrated if it is so by default
-    labels : the ``test`` rows are used; if readable are none, all that are no examples of it
-    web : where the pages are
-    progress : reports how many pages will be read, and every few that were
+    trained : the predictions are calibrated if the critic is calibrated by default
+    labels : rows of the split ``test`` are used; all rows if no row has this split
+    web : web that has the pages
+    progress : reports the number of pages read
 
     Raises
     ------
     UserError
-        If no row is left to check with.
+        If no row can be used.
     """
     model = trained.model
     rows, skipped = _select_rows(labels, web, {url for url, _ in trained.examples})
     tree = Taxonomy({path: [] for path in model.classes})
     leaf_of = {label.topic: tree.leaf_of(label.topic) for _, label in rows}
     known = [(url, label) for url, label in rows if leaf_of[label.topic] is not None]
-    skipped["of a topic the critic does not know"] = len(rows) - len(known)
+    skipped["of a topic the critic has no class for"] = len(rows) - len(known)
     progress.start(len(known))
     found = read_bags(web, [url for url, _ in known], progress=progress)
     bags = [bag for bag in found if bag is not None]
@@ -155,11 +154,11 @@ def check_relevance(
     labels: Sequence[Label],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check R(u) of any critic: it should be above ½ on pages of `topics` and only readable.
+    """Check the relevance that any critic gives to pages: above 1/2 on pages of `topics` only.
 
-    Parameters and errors are those of `check_classes`.
+    Other parameters and errors are those of `check_classes`.
     """
     rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))
@@ -176,8 +175,8 @@ def check_relevance(
         others = sorted({label.topic for label in kept})
         more = "" if len(others) <= _MAX_NAMED_TOPICS else ", ..."
         raise UserError(
-            f"none of the {len(kept)} labelled pages is on {', '.join(topics)}; they are on "
-            f"{', '.join(others[:_MAX_NAMED_TOPICS])}{more}"
+            f"none of the {len(kept)} labelled pages has a topic in {', '.join(topics)}; the "
+            f"topics of the labels are {', '.join(others[:_MAX_NAMED_TOPICS])}{more}"
         )
     verdict = relevance > 0.5
     return _build_report(
@@ -192,28 +191,28 @@ def check_relevance(
 
 
 def _select_rows(
-    labels: Sequence[Label], web: Web, learned: set[str]
+    labels: Sequence[Label], web: Web, training_urls: set[str]
 ) -> tuple[list[tuple[str, Label]], Counter[str]]:
-    """Return the rows to check with and the URLs the web has them under."""
+    """Return the usable rows with their URLs in the web, and the number of skipped rows."""
     rows = [label for label in labels if label.split == "test"] or list(labels)
     found = find_urls(web, [label.url for label in rows])
     skipped = Counter({"not in the web": found.count(None)})
     readable = [(url, label) for url, label in zip(found, rows, strict=True) if url is not None]
-    fresh = [(url, label) for url, label in readable if url not in learned]
-    skipped["learned from"] = len(readable) - len(fresh)
-    return fresh, skipped
+    held_out = [(url, label) for url, label in readable if url not in training_urls]
+    skipped["training examples"] = len(readable) - len(held_out)
+    return held_out, skipped
 
 
 def _keep_readable(
     rows: Sequence[tuple[str, Label]], readable: Sequence[bool], skipped: Counter[str], web: Web
 ) -> list[Label]:
-    """Return the labels of the rows whose pages are `readable`; `UserError` if there are none."""
+    """Return the labels of `readable` pages; `UserError` if no page is readable."""
     kept = [label for (_, label), is_page in zip(rows, readable, strict=True) if is_page]
     skipped["not HTML"] = len(rows) - len(kept)
     if not kept:
         raise UserError(
-            f"no labelled page of {web.name} is left to check with; the labels need rows of "
-            "topics the critic knows that it did not learn from"
+            f"no labelled page of {web.name} can be used; give labels of topics that the critic "
+            "has, for pages that are not its training examples"
         )
     return kept
 
@@ -224,7 +223,7 @@ def _judge_pages(
     urls: Sequence[str],
     progress: Progress,
 ) -> tuple[list[bool], NDArray[np.float64]]:
-    """Judge whole pages: a user's callable may look at more than their words."""
+    """Judge pages by a user's callable, which may use more than their words."""
     readable: list[bool] = []
     found = [np.zeros(0)]
     for start in range(0, len(urls), _BATCH):
@@ -265,7 +264,7 @@ def _build_report(
 def _confusions(
     labelled: Iterable[str], judged: Iterable[str], most: int | None = None
 ) -> tuple[tuple[str, str, int], ...]:
-    """Return label, verdict and number of pages where they differ, the most frequent first."""
+    """Return label, predicted class and number of wrongly judged pages, most frequent first."""
     pairs = Counter((a, b) for a, b in zip(labelled, judged, strict=True) if a != b)
     return tuple((*pair, n) for pair, n in sorted(pairs.items(), key=lambda i: (-i[1], i[0])))[
         :most
@@ -273,7 +272,7 @@ def _confusions(
 
 
 class Example(NamedTuple):
-    """A page that a critic was learned from."""
+    """A training page of a few-shot critic."""
 
     url: str
     good: bool
@@ -282,7 +281,7 @@ class Example(NamedTuple):
 
 
 def read_examples(trained: TrainedCritic, web: Web) -> list[Example]:
-    """Read the examples of a critic again; those that `web` does not have are left out."""
+    """Read the training pages of a critic; pages that `web` does not have are left out."""
     found = find_urls(web, [url for url, _ in trained.examples])
     pages = [None if url is None else read_page(web, url) for url in found]
     return [
@@ -297,33 +296,32 @@ def check_few_examples(
     examples: Sequence[Example],
     web: Web,
     *,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> FewExamplesReport:
-    """Check a critic by what it was learned from.
+    """Check a few-shot critic by cross-validation of its examples.
 
     Parameters
     ----------
-    trained : the critic
-    examples : its examples, each once
-    web : where they and other pages are
-    progress : reports how many others will be read, and every few that were
+    examples : distinct examples of the critic
+    web : web that has the examples and other pages
+    progress : reports the number of other pages read
 
     Raises
     ------
     UserError
-        The web has none of the examples, or of the good ones where there is no phrase either; or
-        it has nothing else.
+        If the web has no good example (no example at all, for a critic with phrases), or no other
+        pages.
     """
     good = [example for example in examples if example.good]
     if trained.examples and not (good or (examples and trained.phrases)):
-        raise UserError(f"{web.name} has none of the critic's good examples: name another --web")
+        raise UserError(f"{web.name} has no good example of the critic: name another --web")
     known = {url for url, _ in trained.examples}
     progress.start(N_UNLABELLED)
     others = sample_unlabelled_pages(
         [web], known, random_state=trained.random_state, progress=progress
     )
     if not others:
-        raise UserError(f"{web.name} has no other pages than the examples: name another --web")
+        raise UserError(f"{web.name} has no pages besides the examples: name another --web")
     sides: tuple[list[UrlBag], list[UrlBag]] = ([], [])
     for each in examples:
         sides[not each.good].append((each.url, Counter(each.tokens)))
@@ -332,13 +330,15 @@ def check_few_examples(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two critics on the examples that only the later has learned from, each held out readable.
+    """Comparison of a critic with its predecessor on the new examples.
+
+    The new examples are held out from both critics.
 
     Attributes
     ----------
-    pages : how many
-    right_before, right : on how many R > 1/2 was true, by the critic previous and by this one
-    precision_before, precision : share of those with R > 1/2 that are on the topic; None: none has
+    pages : number of new examples
+    right_before, right : number of new examples that each critic judges correctly
+    precision_before, precision : of each critic; None if it judges no new example relevant
     """
 
     pages: int
@@ -350,24 +350,24 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Quality:
-    """What cross-validation says of a critic; all shares are of R > 1/2.
+    """Quality of a critic by cross-validation; a page is judged relevant above relevance 1/2.
 
     Attributes
     ----------
-    on, off : examples on the topic, and off it
-    others : pages beside them that stand for all others; they have no labels
-    why_not : why nothing is measured, above all because of too few examples; empty: it is
-    precision, recall : share of the examples with its 90 % interval; None: not measured. There is
-        no precision without examples off the topic, or where none is called relevant
-    called : of `others`, how many are called relevant
-    change : of the critic previous, if it was given
+    on, off : number of relevant and of off-topic examples
+    others : number of unlabelled pages that represent the rest of the Web
+    why_not : why quality is not measured, such as too few examples; empty if it is measured
+    precision, recall : share with a 90 % interval; None if not measured. Precision needs off-topic
+        examples, and examples that the critic judges relevant
+    called : number of `others` that the critic judges relevant
+    change : comparison with the previous critic, if given
     bins : the reliability table: ``low``, ``high``, ``pages``, ``confidence``, ``frequency``
-    brier, ece : see `focuscrawl.critic.calibration`; None where there is no table
-    confusions : label, verdict, number of pages, the most frequent first
-    words_for, words_against : words that weigh most; none where the critic has no weights
-    doubtful : examples judged least as they are labelled, the worst first: ``url``, ``label``,
+    brier, ece : see `focuscrawl.critic.calibration.Reliability`; None without a table
+    confusions : label, predicted class and number of pages, most frequent first
+    words_for, words_against : words with the highest weights; empty if the critic has no weights
+    doubtful : examples whose relevance contradicts their label, worst first: ``url``, ``label``,
         ``relevance``
-    warnings : what may be wrong with the examples, in sentences; only of a critic from little
+    warnings : problems of the examples of a few-shot critic, one sentence each
     """
 
     on: int
@@ -395,24 +395,24 @@ class Quality:
         webs: Sequence[Web] = (),
         *,
         previous: TrainedCritic | None = None,
-        progress: Progress = SILENT,
+        progress: Progress = NO_PROGRESS,
     ) -> Self:
-        """Measure a critic.
+        """Measure the quality of a critic by cross-validation.
 
-        A critic from little has kept the words of its pages; those of another's examples are
-        read again.
+        A few-shot critic stores the words of its examples. The examples of other critics are read
+        from `webs`.
 
         Parameters
         ----------
-        topics : marked classes, normalised
-        webs : where examples are, in the order to look for one
-        previous : a critic to compare with, of which the same classes are marked
-        progress : reports how many pages will be read, and every few that were
+        topics : normalised topic paths of the marked classes
+        webs : webs that have the examples, searched in this order
+        previous : critic to compare with; the same topics are marked
+        progress : reports the number of pages read
 
         Raises
         ------
         UserError
-            The examples cannot be read.
+            If the examples cannot be read.
         """
         if is_few_shot(trained):
             return cls._measure_few_shot(trained, topics, previous)
@@ -422,8 +422,8 @@ class Quality:
         usable = [((url, path), pages[url].bag) for url, path in trained.examples if url in pages]
         if len({path for (_, path), _ in usable}) < _MIN_TO_HOLD_OUT:
             raise UserError(
-                f"{len(usable)} of {len(urls)} examples of the critic can be read: name the "
-                "recording that it was learned from with --web"
+                f"only {len(usable)} of {len(urls)} examples of the critic can be read: name the "
+                "recording of its training pages with --web"
             )
         log = held_out_posteriors(
             usable,
@@ -452,7 +452,7 @@ class Quality:
     ) -> Self:
         bags = trained.pages.bags()
         n = min(len(trained.examples), len(bags))
-        # what is one page twice would be learned from itself
+        # a copy of a held-out page must not be among the training pages
         seen: set[tuple[tuple[str, int], ...]] = set()
         sides: dict[bool, list[tuple[str, Bag]]] = {True: [], False: []}
         for (url, path), bag in zip(trained.examples[:n], bags[:n], strict=True):
@@ -462,11 +462,10 @@ class Quality:
             seen.add(words)
         good, bad, others = sides[True], sides[False], bags[n:]
         if len(good) < _MIN_TO_HOLD_OUT or not others:
-            why_not = too_few_message(len(good)) or "there are no other pages to tell them from"
+            why_not = too_few_message(len(good)) or "the critic has no unlabelled pages"
             return cls(len(good), len(bad), len(others), why_not=why_not)
-        found = assess_few_shot(
-            trained, good, bad, [("", bag) for bag in others]
-        )  # URLs are not kept
+        # a critic does not store the URLs of its unlabelled pages
+        found = assess_few_shot(trained, good, bad, [("", bag) for bag in others])
         relevance = np.array([page.relevance for page in found.examples])
         truth = np.arange(len(relevance)) < len(good)
         return cls._from_judgements(
@@ -520,7 +519,7 @@ class Quality:
         )
 
     def json(self) -> str:
-        """Return it as JSON, of the names of the attributes."""
+        """Return the attributes as a JSON object."""
         return json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n"
 
 
@@ -531,7 +530,7 @@ def _compare(
     now: NDArray[np.bool_],
     truth: NDArray[np.bool_],
 ) -> Comparison | None:
-    """Compare with the critic previous on the pages that it has not learned from; None: none."""
+    """Compare with the previous critic on pages that are not its examples; None without such."""
     known = {url for url, _ in previous.examples} if previous else set()
     new = [i for i, (url, _) in enumerate(pages) if url not in known]
     if previous is None or not new:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.critic.bag_of_words import Vocabulary
-from focuscrawl.foundation.arrays import array_of_lines, expect, lines_of
+from focuscrawl.foundation.arrays import decode_lines, encode_lines, require_array
 from focuscrawl.foundation.databases import open_database
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.foundation.processes import safe_starts
+from focuscrawl.foundation.processes import safe_python_path
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.urls import resolve as resolve_links
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def find_urls(web: Web, urls: Sequence[str]) -> list[str | None]:
     return [None if url is None else next(known) for url in normalized]
 
 
-def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> list[Bag | None]:
+def read_bags(
+    web: Web, urls: Sequence[str], *, progress: Progress = NO_PROGRESS
+) -> list[Bag | None]:
     """Read pages and count their words.
 
     Parameters
@@ -70,10 +72,10 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
         is_parallel = len(missing) >= _MIN_PARALLEL_PAGES and parent_process() is None
         parallel = Parallel(n_jobs=_PROCESSES if is_parallel else 1, return_as="generator")
         tasks = (
-            delayed(_parse_bags)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
+            delayed(_parse_bags)(batch, [HtmlAnswer.from_answer(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
-        with safe_starts():
+        with safe_python_path():
             for found in parallel(tasks):
                 cache.put(found)
                 bags.update(found)
@@ -90,7 +92,7 @@ class FoundPage(NamedTuple):
 
 
 def find_pages(
-    webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = SILENT
+    webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = NO_PROGRESS
 ) -> dict[str, FoundPage]:
     """Find pages in several webs and count their words, following redirects.
 
@@ -110,7 +112,7 @@ def find_pages(
         at = {a: b for a, b in zip(left, find_urls(web, left), strict=True) if b is not None}
         pages.update(_read_found(web, at, progress))
         moved = {a: _follow_redirects(web, url) for a, url in at.items() if a not in pages}
-        pages.update(_read_found(web, moved, SILENT))
+        pages.update(_read_found(web, moved, NO_PROGRESS))
     return pages
 
 
@@ -224,9 +226,9 @@ class PackedBags(NamedTuple):
         """Read the bags from the arrays of a model file; ValueError if the arrays are damaged."""
         if _ARRAYS[0] not in arrays:
             return cls()
-        words = lines_of(arrays, _ARRAYS[0])
+        words = decode_lines(arrays, _ARRAYS[0])
         ids, counts, starts = (
-            expect(arrays, name, (arrays[name].size,), "i") for name in _ARRAYS[1:]
+            require_array(arrays, name, (arrays[name].size,), "i") for name in _ARRAYS[1:]
         )
         is_valid = (
             len(starts) > 0
@@ -243,7 +245,7 @@ class PackedBags(NamedTuple):
         """Return the arrays for a model file; empty without pages."""
         if self.n_pages == 0:
             return {}
-        values = (array_of_lines(self.words), self.ids, self.counts, self.starts)
+        values = (encode_lines(self.words), self.ids, self.counts, self.starts)
         return dict(zip(_ARRAYS, values, strict=True))
 
     @property

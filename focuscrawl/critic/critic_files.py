@@ -1,7 +1,7 @@
-"""Critics on disk (`models/NAME`), and loading one by its name or folder.
+"""Save critics to folders such as ``models/NAME``, and load them by name or path.
 
-Beside its manifest (`focuscrawl.foundation.model_folder`) a critic has ``model.npz``, the arrays
-of its model, and ``examples.csv``, the training pages. All that is read from them is checked.
+The folder of a critic has a manifest (`focuscrawl.foundation.model_folder`), ``model.npz`` with
+the arrays of the model, and ``examples.csv`` with the training pages. Loading validates all files.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from focuscrawl.critic.phrase_model import PhraseModel
 from focuscrawl.critic.protocol import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import (
-    array_of_lines,
-    expect,
-    lines_of,
+    decode_lines,
+    encode_lines,
     pack_arrays,
-    unpack_numbers,
+    require_array,
+    unpack_finite_arrays,
 )
 from focuscrawl.foundation.model_folder import MANIFEST, ModelFormat
 from focuscrawl.taxonomy import Taxonomy, parse_topics
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
+_LEAVE_OUT = "leave out the option calibrated"
 FORMAT = ModelFormat(
     "critic",
     (*KINDS, PhraseModel.kind, LogisticModel.kind),
@@ -58,22 +59,17 @@ FORMAT = ModelFormat(
 
 
 def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False) -> int:
-    """Write a critic to the folder `out`, whole or not at all.
+    """Save a critic to the folder `out` atomically, and return its size in bytes.
 
     Parameters
     ----------
-    trained : the critic
-    out : folder to make
-    force : replace an existing critic
-
-    Returns
-    -------
-    Its size in bytes.
+    out : folder to create
+    force : whether to replace an existing critic
 
     Raises
     ------
     UserError
-        If `out` exists and `force` is not given, or it is not a critic, or cannot be written.
+        If `out` exists and `force` is false, or is not a critic, or cannot be written.
     """
     arrays, of_model = pack_model(trained.model)
     arrays |= trained.pages.pack()
@@ -97,43 +93,39 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
 
 
 def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
-    """Read the critic in `folder`, which may lie in an archive.
-
-    Returns
-    -------
-    The critic, and a hex digest of it.
+    """Read the critic in `folder`, which may be inside an archive; return it and its hex digest.
 
     Raises
     ------
     UserError
-        If it is damaged, was tampered with, or is of another format.
+        If the critic is damaged, was modified, or has another format.
     """
     return FORMAT.read(Path(folder) if isinstance(folder, str) else folder, _unpack)
 
 
 def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
-    arrays = unpack_numbers(files[_ARRAYS])
+    arrays = unpack_finite_arrays(files[_ARRAYS])
     calibration = None
     if "calibration" in arrays:
-        scale, exponent = expect(arrays, "calibration", (2,), "f").tolist()
+        scale, exponent = require_array(arrays, "calibration", (2,), "f").tolist()
         calibration = Calibration(scale, exponent)
     rows = list(csv.reader(io.StringIO(files[_EXAMPLES].decode(), newline="")))
     if not rows or rows[0] != _COLUMNS or any(len(row) != 2 for row in rows):
-        raise ValueError(f"{_EXAMPLES} is not url,topic")
+        raise ValueError(f"{_EXAMPLES} has columns other than url,topic")
     model = _unpack_model(manifest, arrays)
     if list(model.classes) != manifest["classes"]:
-        raise ValueError("classes do not match")
+        raise ValueError("the classes of the manifest and the model differ")
     if any(unicodedata.category(c).startswith("C") for path in model.classes for c in path):
-        raise ValueError("a class has a name that cannot be printed")
+        raise ValueError("the name of a class has control characters")
     if not {topic for _, topic in rows[1:]} <= set(model.classes):
-        raise ValueError(f"{_EXAMPLES} has a topic that is no class")
+        raise ValueError(f"{_EXAMPLES} has a topic that is not a class")
     phrases = tuple(tuple(map(str, phrase)) for phrase in manifest.get("query", ()))
     random_state = int(manifest.get("random_state", 0))
     if not all(phrases) or random_state < 0:
-        raise ValueError("it does not say how it was trained")
+        raise ValueError("the manifest has an invalid query or random_state")
     pages = PackedBags.unpack(arrays)
     if 0 < pages.n_pages < len(rows) - 1:
-        raise ValueError("pages of examples are missing")
+        raise ValueError("the words of examples are missing")
     return TrainedCritic(
         model=model,
         examples=tuple((url, topic) for url, topic in rows[1:]),
@@ -150,7 +142,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
 
 
 def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the arrays of `model`, and the facts about it that go into the manifest."""
+    """Return the arrays of `model` and its entries in the manifest."""
     if isinstance(model, PhraseModel):
         forms = sorted(model.background)
         arrays: dict[str, NDArray[Any]] = {
@@ -165,9 +157,9 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
     counts = model.counts
     smallest = np.min_scalar_type(int(counts.counts.max(initial=0)))
     return {
-        # class by class and counts, not logarithms: mostly zeros and small numbers pack well
+        # counts by class instead of logarithms: zeros and small integers compress well
         "counts": np.ascontiguousarray(counts.counts.T.astype(smallest)),
-        "words": array_of_lines(counts.words),
+        "words": encode_lines(counts.words),
     }, {
         "pages": dict(zip(counts.classes, counts.pages.tolist(), strict=True)),
         "words": len(counts.words),
@@ -177,7 +169,6 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
 
 
 def _pack_languages(shares: LanguageShares) -> dict[str, Any]:
-    """Return what a manifest says of languages: nothing if it is English alone."""
     return {} if shares == ENGLISH else {"languages": [list(each) for each in shares]}
 
 
@@ -186,16 +177,16 @@ def _unpack_languages(manifest: Mapping[str, Any]) -> LanguageShares:
         return ENGLISH
     shares = tuple((str(code), float(share)) for code, share in manifest["languages"])
     if not shares or not all(0.0 <= share <= 1.0 for _, share in shares):
-        raise ValueError("languages without shares")
+        raise ValueError("the manifest has invalid shares of languages")
     return shares
 
 
 def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TopicModel:
-    """Make the model again; ValueError, KeyError or TypeError if its parts do not fit."""
+    """Rebuild the model; ValueError, KeyError or TypeError if its parts are inconsistent."""
     kind = manifest["kind"]
     if kind == PhraseModel.kind:
         forms = [str(form) for form in manifest["forms"]]
-        background = expect(arrays, "background", (len(forms),), "f").tolist()
+        background = require_array(arrays, "background", (len(forms),), "f").tolist()
         phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
         return PhraseModel(
             phrases, dict(zip(forms, background, strict=True)), _unpack_languages(manifest)
@@ -203,8 +194,8 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     if kind == LogisticModel.kind:
         return _unpack_logistic(manifest, arrays)
     pages = manifest["pages"]
-    vocabulary = lines_of(arrays, "words")
-    counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
+    vocabulary = decode_lines(arrays, "words")
+    counts = require_array(arrays, "counts", (len(pages), len(vocabulary)), "u")
     return KINDS[kind](
         ClassCounts(
             tuple(pages),
@@ -221,7 +212,7 @@ def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[
     vectors, linear = model.vectors, model.linear
     link_model, link_facts = pack_model(model.link_model)
     arrays: dict[str, NDArray[Any]] = {
-        "words": array_of_lines(vectors.words),
+        "words": encode_lines(vectors.words),
         "idf": vectors.idf,
         "weights": linear.weights.astype(np.float32),
         "intercept": linear.intercept.astype(np.float32),
@@ -241,37 +232,37 @@ def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[
 
 
 def _unpack_subwords(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Subwords:
-    """Return what words are made of: to find it out costs more than to read a page."""
-    lengths = expect(arrays, "pieces_of_words", (n_words,), "u")
-    ids = expect(arrays, "pieces", (int(lengths.sum()),), "u")
+    """Return the stored subwords of words; computing them takes longer than judging a page."""
+    lengths = require_array(arrays, "pieces_of_words", (n_words,), "u")
+    ids = require_array(arrays, "pieces", (int(lengths.sum()),), "u")
     if ids.max(initial=0) >= load_word_vectors().n_subwords:
-        raise ValueError("a word has a piece that there is none of")
+        raise ValueError("a word has an unknown subword")
     return Subwords.from_lengths(ids, lengths)
 
 
 def _unpack_logistic(
     manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> LogisticModel:
-    vocabulary = lines_of(arrays, "words")
+    vocabulary = decode_lines(arrays, "words")
     classes = tuple(map(str, manifest["classes"]))
     columns = 1 if len(classes) == 2 else len(classes)
     centre = None
     if manifest["embeddings"]:
-        centre = expect(arrays, "centre", (len(arrays["centre"]),), "f")
+        centre = require_array(arrays, "centre", (len(arrays["centre"]),), "f")
     vectors = PageVectors(
         vocabulary,
-        expect(arrays, "idf", (len(vocabulary),), "f"),
+        require_array(arrays, "idf", (len(vocabulary),), "f"),
         centre,
         _unpack_languages(manifest),
         _unpack_subwords(arrays, len(vocabulary)) if "pieces" in arrays else None,
     )
     if centre is not None and len(centre) != vectors.dimensions:
-        raise ValueError(f"embeddings of {len(centre)} dimensions")
+        raise ValueError(f"embeddings have {len(centre)} dimensions, not {vectors.dimensions}")
     shape = (len(vocabulary) + vectors.dimensions, columns)
     linear = LinearModel(
         classes,
-        expect(arrays, "weights", shape, "f").astype(np.float64),
-        expect(arrays, "intercept", (columns,), "f").astype(np.float64),
+        require_array(arrays, "weights", shape, "f").astype(np.float64),
+        require_array(arrays, "intercept", (columns,), "f").astype(np.float64),
     )
     link_facts = {"kind": NaiveBayes.kind, **manifest["reader"]}
     link_model = _unpack_model(
@@ -279,47 +270,45 @@ def _unpack_logistic(
         {n.removeprefix("reader_"): a for n, a in arrays.items() if n.startswith("reader_")},
     )
     if not isinstance(link_model, NaiveBayes):
-        raise ValueError("the reader of words is no naive Bayes")
+        raise ValueError("the link model is not naive Bayes")
     return LogisticModel(vectors, linear, link_model)
 
 
 def load_critic(
     spec: str, topic: str, *, calibrated: bool | None = None
 ) -> FocusedCritic | CustomCritic:
-    """Load a critic and point it at topics.
+    """Load a critic and focus it on topics.
 
     Parameters
     ----------
     spec : folder of a trained critic, its name under ``models/``, or ``module:callable``
     topic : topic paths, comma-separated; topics below them are marked too
-    calibrated : whether judgements are calibrated; None for what was chosen at training
+    calibrated : whether judgements are calibrated; None for the default of the critic
 
     Raises
     ------
     UserError
-        If there is no such critic, it is damaged, it does not know a topic or has no example
-        of it, or has no calibration and is asked for one.
+        If the critic is missing or damaged, has no class or example of a topic, or lacks a
+        requested calibration.
     """
     if is_callable_spec(spec) and not Path(spec).exists():
         if calibrated:
-            raise UserError(f"critic {spec}: a callable has no calibration; leave it out")
+            raise UserError(f"critic {spec}: a callable has no calibration; {_LEAVE_OUT}")
         return load_custom(spec, _require_topics(topic))
     return load_trained(spec, topic, calibrated=calibrated)
 
 
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
-    """As `load_critic`, of a name that may come from a file: it runs no program of a user.
+    """Load a trained critic as `load_critic` does, but never import a callable.
 
-    Parameters
-    ----------
-    spec : folder of a trained critic, or its name under ``models/``
+    Use this function for names from files, which may come from somebody else.
     """
     topics = _require_topics(topic)
     folder = find_model(spec)
     trained, digest = read_critic(folder)
     calibrate = trained.calibrated if calibrated is None else calibrated
     if calibrate and trained.calibration is None:
-        raise UserError(f"{folder}: a critic from words alone has no calibration; leave it out")
+        raise UserError(f"{folder}: the critic has no calibration; {_LEAVE_OUT}")
     marked = _find_focus_leaves(folder, trained, topics)
     focus = "\0".join([digest, f"calibrated={calibrate}", *sorted(marked)])
     return FocusedCritic(
@@ -334,32 +323,32 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
 
 
 def reject_callable_spec(name: str, where: str, option: str) -> str:
-    """Return the name of a critic that a file has named, unless that is ``module:callable``.
+    """Return a critic's name from a file, or raise `UserError` for ``module:callable``.
+
+    The file may come from somebody else, so only the user may name code to run.
 
     Parameters
     ----------
-    where : it is named, for the message
-    option : that a user can name it with
-
-    Raises
-    ------
-    UserError
-        It is: the file may be a stranger's, and only a user says what is run.
+    where : place of the name, for the error message
+    option : option or argument by which the user can name the critic
     """
     if is_callable_spec(name):
-        raise UserError(f"{where}: its critic {name} is a program: run it with {option}{name}")
+        raise UserError(
+            f"{where}: its critic {name} is Python code, which runs only if you name it: "
+            f"add {option}{name}"
+        )
     return name
 
 
 def find_model(spec: str) -> Traversable:
-    """Return the folder of the trained critic that `spec` names: a path, or a name in `models`.
+    """Return the folder of the trained critic `spec`: a path, or a name in a models folder.
 
-    It may lie in an archive that the package was imported from.
+    The folder may be inside the archive that the package was imported from.
 
     Raises
     ------
     UserError
-        If there is none; it names those that there are.
+        If there is no such critic.
     """
     path = Path(spec).expanduser()
     if (path / MANIFEST).is_file():
@@ -370,12 +359,12 @@ def find_model(spec: str) -> Traversable:
             if (models / name / MANIFEST).is_file():
                 return models / name
     known = sorted({name for models in model_folders() for name in _list_critics(models)})
-    there = f"there are {', '.join(known)}" if known else "train one: focuscrawl critic train"
-    raise UserError(f"no critic {spec}; {there}")
+    advice = f"available: {', '.join(known)}" if known else "train it: focuscrawl critic train"
+    raise UserError(f"critic {spec} not found; {advice}")
 
 
 def model_file(name: str) -> Traversable | None:
-    """Return the file ``models/...`` that comes with the package; None if there is none."""
+    """Return the file ``models/...`` of the package; None if the package has no such file."""
     start, slash, rest = name.partition("models/")
     if slash and not start and ".." not in rest.split("/"):
         for models in model_folders()[1:]:
@@ -385,22 +374,20 @@ def model_file(name: str) -> Traversable | None:
 
 
 def model_folders() -> list[Traversable]:
-    """Return where models are looked up: here, beside the package, and inside it."""
+    """Return the folders with models: in the current directory, next to and in the package."""
     package = resources.files("focuscrawl")
-    beside = [package.resolve().parent / "models"] if isinstance(package, Path) else []
-    return [Path("models"), *beside, package / "models"]
+    checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
+    return [Path("models"), *checkout, package / "models"]
 
 
 def _require_topics(topic: str) -> tuple[str, ...]:
-    """Return the topic paths in a text, normalised."""
     topics = parse_topics(topic)
     if not topics:
-        raise UserError("no topic named; give topic paths, comma-separated")
+        raise UserError("the topic is empty; give topic paths like /Sports, comma-separated")
     return topics
 
 
 def _list_critics(models: Traversable) -> list[str]:
-    """Name the critics in a folder, which need not be there."""
     if not models.is_dir():
         return []
     return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
@@ -409,18 +396,17 @@ def _list_critics(models: Traversable) -> list[str]:
 def _find_focus_leaves(
     folder: Traversable, trained: TrainedCritic, topics: Sequence[str]
 ) -> set[str]:
-    """Return the leaves at or below `topics`."""
-    # by class, not by example: a critic from words has classes and no examples
+    """Return the classes at or below `topics`."""
     classes = Taxonomy({path: [] for path in trained.model.classes})
     marked: set[str] = set()
     for topic in topics:
         if topic in trained.untrained_topics:
             raise UserError(
-                f"{folder}: topic {topic} had no example that could be read; train again with "
-                "examples that the web has"
+                f"{folder}: no example of topic {topic} could be read at training; train again "
+                "with examples that the web has"
             )
         if topic not in classes:
             near = classes.nearest(topic) or list(classes.leaves[:5])
-            raise UserError(f"{folder}: unknown topic {topic}; near it: {', '.join(near)}")
+            raise UserError(f"{folder}: unknown topic {topic}; similar topics: {', '.join(near)}")
         marked.update(classes.leaves_under(topic))
     return marked

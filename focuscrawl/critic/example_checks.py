@@ -130,14 +130,16 @@ def assess_few_shot(
     others : URLs, possibly empty, and words of at least one unlabelled page
     """
     topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
-    on_topic, off_topic, beside = ([bag for _, bag in side] for side in (good, bad, others))
-    odds, odds_beside, cohesion = score_held_out(trained, on_topic, off_topic, beside, topic)
+    on_topic, off_topic, unlabelled = ([bag for _, bag in side] for side in (good, bad, others))
+    odds, odds_unlabelled, cohesion = score_held_out(
+        trained, on_topic, off_topic, unlabelled, topic
+    )
     recall = None
     if len(good) >= MIN_EXAMPLES and len(odds):
         recall = estimate_recall(odds[: len(good)])
     if not good:
-        on_topic = [bag for bag, each in zip(beside, odds_beside, strict=True) if each > 0]
-    words_for, words_against = top_words(trained.model, topic, on_topic, beside)
+        on_topic = [bag for bag, each in zip(unlabelled, odds_unlabelled, strict=True) if each > 0]
+    words_for, words_against = top_words(trained.model, topic, on_topic, unlabelled)
     labelled = [(url, topic) for url, _ in good] + [(url, OFF_TOPIC) for url, _ in bad]
     return FewExamplesReport(
         topic=topic,
@@ -147,7 +149,7 @@ def assess_few_shot(
         ),
         others=tuple(
             JudgedPage(url, "", relevance)
-            for (url, _), relevance in zip(others, _to_relevance(odds_beside), strict=True)
+            for (url, _), relevance in zip(others, _to_relevance(odds_unlabelled), strict=True)
         ),
         recall=recall,
         words_for=words_for,

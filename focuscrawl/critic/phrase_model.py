@@ -1,14 +1,14 @@
-"""A critic from a few words alone, for a topic without examples.
+"""A critic from keywords only, for topics without examples.
 
-A page is read as drawn from one of two word distributions. The *background* b(t) is its language
-as it is written (`wordfreq`). The *topic* puts a share `TOPIC_WORD_SHARE` of its words on the
-user's words and the rest on the background:
+The model assumes that the words of a page are drawn from one of two distributions. The
+*background* b(t) is the general frequency of words in the language (`wordfreq`). The *topic* gives
+the share `TOPIC_WORD_SHARE` to the user's words and the rest to the background:
 
-    theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t),
+    theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
-with q spread evenly over the phrases and, in a phrase, over its words. The log-odds of a page
-are then a sum over its words: each of the user's words counts for the topic, the more the rarer
-it is in its language, and every other word counts a little against it.
+The distribution q is uniform over the phrases, and over the words of each phrase. So the log-odds
+of a page are a sum over its words. A word of the user counts for the topic, and counts more if it
+is rare in the language. Every other word counts a little against the topic.
 """
 
 from __future__ import annotations
@@ -42,28 +42,24 @@ if TYPE_CHECKING:
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.languages import LanguageShares
 
-#: share of the words of a page on the topic that are the user's. With `PRIOR`, a long page is
-#: undecided (R = 1/2) when one word in about 180 is the user's, if those are as rare in English
-#: as "bicycle"; common ones must come more often
+#: share of the user's words among the words of a relevant page. With `PRIOR`, a long page has
+#: relevance 1/2 if one word in about 180 is the user's, for words as rare in English as "bicycle"
 TOPIC_WORD_SHARE = 0.02
-#: a longer page weighs as much as a sample of it of this many words: more of the same is no
-#: fresh evidence
+#: number of words at which the evidence of a page is capped, because repetition is no new evidence
 EFFECTIVE_WORDS = 200
-#: any page of this many words may mention a word once in passing: that is no evidence
+#: one occurrence in this many words does not count, because any page may mention a word once
 PASSING_MENTION_WORDS = 100
-#: Pr(topic) of a page that says nothing
+#: probability of the topic for a page without evidence
 PRIOR = 0.05
-#: no word is rarer in English than this: below, `wordfreq` has only noise
+#: lower bound of word frequencies; smaller frequencies of `wordfreq` are noise
 MIN_FREQUENCY = 1e-7
-#: a word of a phrase counts at most this many times as often as the phrase's rarest word: a
-#: page on roads is not one on road cycling
+#: a word of a phrase counts at most this many times as often as the phrase's rarest word on the
+#: page. So a page about roads is not relevant for "road cycling"
 MAX_COUNT_RATIO = 2.0
 
-_COMMAS = re.compile("[,，、،]")  # noqa: RUF001 - those of other scripts
-_MIN_STEMMED = (
-    5  # letters; of words of other languages that have as many, the last may be an ending
-)
-_MIN_INNER_MATCH = 4  # letters of what is looked for inside words
+_COMMAS = re.compile("[,，、،]")  # noqa: RUF001 - commas of other scripts
+_MIN_STEMMED = 5  # letters of a word whose last letter is ignored; not in English
+_MIN_INNER_MATCH = 4  # letters of a form that is also matched inside longer words
 
 ON_TOPIC = "/good"
 OFF_TOPIC = "/bad"
@@ -74,11 +70,11 @@ class PhraseModel:
 
     Parameters
     ----------
-    phrases : the words of each phrase, lower-case; one phrase is as good as another, a phrase
-        counts as far as all of its words are there
-    background : b(t) of every word of the phrases and of its plural or singular, which counts
-        as the word itself; in other languages than English of the part of words that counts
-    languages : that pages are in
+    phrases : lower-case words of each phrase. All phrases have the same weight; a phrase counts
+        only if a page has all of its words
+    background : b(t) of each form of the words of the phrases: the word and its plural or singular
+        in English, else the normalised word without its last letter
+    languages : languages of the pages
 
     Attributes
     ----------
@@ -94,7 +90,7 @@ class PhraseModel:
         languages: LanguageShares = ENGLISH,
     ) -> None:
         if not phrases or not all(phrases):
-            raise ValueError("a phrase without words")
+            raise ValueError("a phrase has no words")
         self.classes: tuple[str, ...] = (OFF_TOPIC, ON_TOPIC)
         self.phrases = tuple(tuple(dict.fromkeys(phrase)) for phrase in phrases)
         self.background = dict(background)
@@ -116,7 +112,7 @@ class PhraseModel:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, 2), each row a distribution."""
+        """Return log Pr(c|u), float64 (n_bags, 2); each row is a distribution."""
         odds = np.array([self._log_odds(bag) for bag in bags])
         posteriors = np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
         if calibration is None:
@@ -140,7 +136,7 @@ class PhraseModel:
         )
 
     def _count_matches(self, bag: Bag) -> tuple[float, NDArray[np.float64]]:
-        """Return how many words a page has, and how often each of the phrases'."""
+        """Return the number of words of a page, and the count of each word of the phrases."""
         found = np.zeros(len(self._log_ratios))
         if self.languages == ENGLISH:
             for form, i in self._forms:
@@ -158,10 +154,9 @@ class PhraseModel:
 
 
 def _match_forms(word: str, languages: LanguageShares) -> tuple[str, ...]:
-    """Return the forms that count as a word, or the part of words that does.
+    """Return the forms that count as a word, or the part of a word that has to match.
 
-    Where words are put together and inflected in ways that are not known here, a long word is
-    found wherever all of it but its last letter is.
+    In languages other than English, the last letter of a long word may be an inflection.
     """
     if languages == ENGLISH:
         return word_forms(word)
@@ -170,10 +165,10 @@ def _match_forms(word: str, languages: LanguageShares) -> tuple[str, ...]:
 
 
 def word_forms(word: str, languages: LanguageShares = ENGLISH) -> tuple[str, ...]:
-    """Return the spellings that count as `word`: itself and its regular plural or singular.
+    """Return the forms that count as `word`: the word and its regular English plural or singular.
 
-    One letter's difference that English makes of every noun; a stemmer would take ``news`` for
-    ``new`` too. In other languages words are counted by their pieces, which forms share.
+    A stemmer would also merge ``news`` with ``new``. In other languages, the n-grams that forms
+    share are counted.
     """
     if (
         languages != ENGLISH
@@ -186,57 +181,51 @@ def word_forms(word: str, languages: LanguageShares = ENGLISH) -> tuple[str, ...
 
 
 def parse_phrases(text: str) -> list[list[str]]:
-    """Return the words of comma-separated phrases: ``"road cycling, bicycle racing"``.
+    """Return the words of comma-separated phrases, such as ``road cycling, bicycle racing``.
 
     Raises
     ------
     UserError
-        If there is no word in `text`, or a phrase has only words that are on every page.
+        If `text` has no words, or a phrase has everyday words only.
     """
     phrases = [words for phrase in _COMMAS.split(text) if (words := tokenize([phrase])[0])]
     if not phrases:
-        raise UserError(f'--words {text!r}: no words in it; name some, like "road cycling"')
+        raise UserError(f'--words {text!r} has no words; give phrases like "road cycling"')
     reject_everyday_phrases(phrases, ENGLISH)
     return phrases
 
 
 def reject_everyday_phrases(phrases: Sequence[Sequence[str]], languages: LanguageShares) -> None:
-    """Refuse phrases that nearly every page in these languages has.
-
-    Raises
-    ------
-    UserError
-        One has only everyday words.
-    """
+    """Raise `UserError` if a phrase has only words that nearly every page has."""
     for words in phrases:
         if min(frequency(word, languages) for word in words) > COMMON:
             raise UserError(
-                f"--words: {' '.join(words)!r} is on nearly every page; name words that few have, "
-                'like "road cycling"'
+                f"--words: {' '.join(words)!r} is on nearly every page; choose words that few "
+                'pages have, like "road cycling"'
             )
 
 
 def parse_description(description: str) -> list[str]:
-    """Return the words of a paragraph that count as one phrase: those that few pages have.
+    """Return the rare words of a paragraph, which count as one phrase.
 
     Raises
     ------
     UserError
-        There is none.
+        If the paragraph has everyday words only.
     """
     words = dict.fromkeys(tokenize([description])[0], 1)
     languages = ((detect_page_language(words) or "en", 1.0),)
     rare = [word for word in words if frequency(word, languages) <= COMMON]
     if not rare:
         raise UserError(
-            f"description {description[:80]!r}: every word of it is on nearly every page; say "
-            "what the topic is about"
+            f"description {description[:80]!r} has only words that are on nearly every page; "
+            "add words that are specific to the topic"
         )
     return rare
 
 
 def build_phrase_model(text: str) -> PhraseModel:
-    """Make a model of comma-separated phrases, as `parse_phrases` reads them."""
+    """Build a model of comma-separated phrases; errors are those of `parse_phrases`."""
     phrases = parse_phrases(text)
     languages = detect_languages((), (), phrases)
     reject_everyday_phrases(phrases, languages)

@@ -1,4 +1,4 @@
-"""Training a critic: from labelled pages of a taxonomy, or from a phrase and a few pages."""
+"""Train critics from labelled pages of a taxonomy, or from keywords and a few pages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, reject_everyday_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import SILENT, lines_of, read_text
+from focuscrawl.foundation.user_input import NO_PROGRESS, numbered_lines, read_text
 from focuscrawl.taxonomy import (
     ROOT,
     Label,
@@ -52,18 +52,19 @@ if TYPE_CHECKING:
 
 
 FOLDS = 5
-#: kinds of critics that learn from labelled pages
+#: kinds of critics that can be trained on labelled pages
 TRAINABLE_KINDS = (LogisticModel.kind, *KINDS)
-#: the better one in cross-validation on every recorded web, and in crawls (studies of critics)
+#: the best kind in cross-validation on every recorded web, and in crawls (studies of critics)
 DEFAULT_KIND = LogisticModel.kind
-N_UNLABELLED = 300  # pages drawn from the web that stand for all others
+N_UNLABELLED = 300  # pages sampled from the web
 
-#: of the pages drawn, as many for one that is probably on the topic
+#: number of other pages in the sample for each probably relevant page
 _UNLABELLED_PER_RELEVANT = 9
-#: log-posterior of a class whose only pages are held out: nothing speaks for it
+#: log-posterior of a class without training pages, because all its pages are held out
 _UNSEEN_CLASS_LOG_POSTERIOR = -np.log(1e6)
 _NO_GOOD_PAGE = (
-    "none of the good pages can be read: name others, or where they are recorded, or words"
+    "none of the good pages can be read: give other good pages, a recording that has them, or "
+    "keywords"
 )
 
 
@@ -77,33 +78,33 @@ def train_critic(
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
-    """Train a critic on the rows of `labels` that are not for testing.
+    """Train a critic on labelled pages.
 
     Parameters
     ----------
-    labels : rows whose split is not ``test`` are examples
-    web : where the example pages are
+    labels : rows of all splits except ``test`` are examples
+    web : web that has the examples
     kind : one of `TRAINABLE_KINDS`
-    min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
-        counted after leaving out what the web does not have; with 1 every topic stays as
-        labelled, None is what fits (see `focuscrawl.taxonomy.choose_min_examples`)
-    uniform_prior : the same Pr(c) for every class
-    calibrate : make calibrated judgements the default of the critic
+    min_examples, max_examples : bounds for the examples of a leaf (`focuscrawl.taxonomy.prune`),
+        without examples that the web does not have. With a minimum of 1, no topic is merged; None
+        for `focuscrawl.taxonomy.choose_min_examples`
+    uniform_prior : whether to use the same Pr(c) for every class
+    calibrate : whether the critic calibrates its judgements by default
     random_state : seed of the samples of examples and of the folds
-    progress : reports how many pages will be read, and every few that were
+    progress : reports the number of pages read
 
     Raises
     ------
     UserError
-        If `kind` is unknown, or the examples found make fewer than two classes.
+        If `kind` is unknown, or the readable examples belong to fewer than two classes.
     """
     if kind not in TRAINABLE_KINDS:
         raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(TRAINABLE_KINDS)}")
     wanted = [label for label in labels if label.split != "test"]
     if not wanted:
-        raise UserError("the labels have only test rows: a critic learns from the others")
+        raise UserError("the labels have test rows only: add rows of the split train")
     found = find_urls(web, [label.url for label in wanted])
     skipped = Counter({"not in the web": found.count(None)})
     known = [
@@ -113,8 +114,8 @@ def train_critic(
     ]
     if not known:
         raise UserError(
-            f"none of the {len(wanted)} examples is in the web {web.name}; "
-            "name the web that the labels are from"
+            f"none of the {len(wanted)} examples is in the web {web.name}; name the web of the "
+            "labels"
         )
     tree = Taxonomy.from_labels(known)
     least = choose_min_examples(tree) if min_examples is None else min_examples
@@ -127,7 +128,7 @@ def train_critic(
     skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)
     unreadable = {url for (url, _), bag in zip(pairs, bags, strict=True) if not bag}
     readable = {label.topic for label in known if label.url not in unreadable}
-    learned = train_on_bags(
+    trained = train_on_bags(
         usable,
         kind=kind,
         uniform_prior=uniform_prior,
@@ -135,7 +136,7 @@ def train_critic(
         random_state=random_state,
     )
     return replace(
-        learned,
+        trained,
         untrained_topics=tuple(
             topic
             for topic in sorted({label.topic for label in wanted})
@@ -153,29 +154,28 @@ def train_on_bags(
     calibrate: bool = False,
     random_state: int = 0,
 ) -> TrainedCritic:
-    """Train a critic on examples whose words are known.
+    """Train a critic on bags of words; parameters as in `train_critic`.
 
     Parameters
     ----------
-    usable : examples; no leaf lies under another
-    kind, uniform_prior, calibrate, random_state : as in `train_critic`
+    usable : examples; no class lies under another
 
     Raises
     ------
     UserError
-        If the examples make fewer than two classes, or have no words to tell them apart by.
+        If there are fewer than two classes, or no word distinguishes the classes.
     """
     topics = [leaf for (_, leaf), _ in usable]
     if len(set(topics)) < 2:
         raise UserError(
-            f"the examples that can be read are of {len(set(topics))} topics; a critic needs "
-            "at least two to tell apart"
+            f"the readable examples have {len(set(topics))} topics; a critic needs at least two: "
+            "add examples of other topics"
         )
     trainer = _make_trainer(usable, kind, uniform_prior)
     if trainer.is_indistinct:
         raise UserError(
-            f"the {len(usable)} examples that can be read have no words to tell their topics "
-            "apart by; name more or longer pages"
+            f"the words of the {len(usable)} readable examples do not distinguish their topics; "
+            "add more or longer pages"
         )
     folds = _assign_folds(trainer.truth, random_state)
     held_out, lengths = trainer.cross_validate(folds)
@@ -192,16 +192,11 @@ def train_on_bags(
 def held_out_posteriors(
     usable: Sequence[LabelledBag], *, kind: str, uniform_prior: bool = False, random_state: int = 0
 ) -> NDArray[np.float64]:
-    """Judge every example by a critic that has learned from the others.
-
-    Parameters
-    ----------
-    usable, kind, uniform_prior, random_state : as in `train_on_bags`; of two classes at least
+    """Cross-validate a critic; parameters as in `train_on_bags`, for at least two classes.
 
     Returns
     -------
-    log Pr(c|u), float64 (n_examples, n_classes), the classes sorted; of a discriminative critic
-    scaled as its own are
+    log Pr(c|u) of the held-out examples, float64 (n_examples, n_classes); classes are sorted
     """
     trainer = _make_trainer(usable, kind, uniform_prior)
     return trainer.cross_validate(_assign_folds(trainer.truth, random_state))[0]
@@ -217,12 +212,12 @@ def _make_trainer(
 
 
 class _NaiveBayesTrainer:
-    """Learns naive Bayes of examples.
+    """Fits and cross-validates naive Bayes.
 
     Attributes
     ----------
-    truth : int64 (n,), number of the class of each example
-    is_indistinct : nothing tells the classes apart
+    truth : int64 (n,), index of the class of each example
+    is_indistinct : whether no word distinguishes the classes
     """
 
     def __init__(
@@ -236,7 +231,7 @@ class _NaiveBayesTrainer:
         self.is_indistinct = not self._counts.words
 
     def model(self) -> NaiveBayes:
-        """Return naive Bayes of all examples."""
+        """Return the model of all examples."""
         return self._kind(
             self._counts, uniform_prior=self._uniform_prior, languages=self._languages
         )
@@ -244,30 +239,25 @@ class _NaiveBayesTrainer:
     def cross_validate(
         self, folds: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Judge every example by a model that has not seen its fold.
-
-        Returns
-        -------
-        log-posteriors (n, n_classes) and lengths (n,) in words the model knew
-        """
+        """Return held-out log-posteriors (n, n_classes) and numbers of known words (n,)."""
         rows = self._rows
         held_out = np.full((len(rows), len(rows.classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         lengths = np.zeros(len(rows))
-        for number in np.unique(folds):
-            test = np.flatnonzero(folds == number)
-            counts = rows.count(np.flatnonzero(folds != number))
-            learned = self._kind(counts, uniform_prior=self._uniform_prior)
+        for fold in np.unique(folds):
+            test = np.flatnonzero(folds == fold)
+            counts = rows.count(np.flatnonzero(folds != fold))
+            fitted = self._kind(counts, uniform_prior=self._uniform_prior)
             part = rows.rows(test, counts.words)
             columns = np.searchsorted(rows.classes, counts.classes)
-            held_out[np.ix_(test, columns)] = learned.log_posteriors_of_rows(part)
+            held_out[np.ix_(test, columns)] = fitted.log_posteriors_of_rows(part)
             lengths[test] = part.lengths()
         return held_out, lengths
 
 
 class _LogisticTrainer:
-    """Learns logistic regression of examples, with the attributes of `_NaiveBayesTrainer`.
+    """Fits and cross-validates logistic regression, with the attributes of `_NaiveBayesTrainer`.
 
-    With a uniform prior each class counts as much as any other.
+    With a uniform prior, all classes have the same total weight.
     """
 
     def __init__(self, bags: Sequence[Bag], topics: list[str], uniform_prior: bool) -> None:
@@ -288,7 +278,7 @@ class _LogisticTrainer:
         self._scale = 1.0
 
     def model(self) -> LogisticModel:
-        """Return the model of all examples, with log-odds scaled by the last cross-validation."""
+        """Return the model of all examples; the last cross-validation scales its log-odds."""
         words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
         link_model = NaiveBayes(
@@ -300,28 +290,23 @@ class _LogisticTrainer:
     def cross_validate(
         self, folds: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Judge every example by a model of the other folds; log-odds are scaled to be right.
-
-        Returns
-        -------
-        log-posteriors (n, n_classes) and lengths (n,) in words
-        """
+        """Return held-out log-posteriors (n, n_classes), scaled, and numbers of words (n,)."""
         held_out = np.full((len(self.truth), len(self._classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
-        for number in np.unique(folds):
-            test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+        for fold in np.unique(folds):
+            test, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
             if len(set(self.truth[rest])) > 1:
-                learned = fit_logistic(self._pages[rest], self._topics[rest], self._weight[rest])
-                columns = np.searchsorted(self._classes, learned.classes)
-                held_out[np.ix_(test, columns)] = learned.log_posteriors(self._pages[test])
+                fitted = fit_logistic(self._pages[rest], self._topics[rest], self._weight[rest])
+                columns = np.searchsorted(self._classes, fitted.classes)
+                held_out[np.ix_(test, columns)] = fitted.log_posteriors(self._pages[test])
         self._scale = fit_scale(held_out, self.truth)
         lengths = np.array([float(sum(bag.values())) for bag in self._bags])
         return log_normalised(held_out * self._scale), lengths
 
 
 def _assign_folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
-    """Deal the pages of each class out to `FOLDS` folds, as evenly as they go.
+    """Return the fold of each page; the pages of a class are spread evenly over the folds.
 
-    scikit-learn's `StratifiedKFold` refuses classes of fewer pages than folds.
+    scikit-learn's `StratifiedKFold` rejects classes with fewer pages than folds.
     """
     generator = np.random.default_rng(random_state)
     fold = np.zeros(len(truth), dtype=np.int64)
@@ -329,7 +314,7 @@ def _assign_folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int
     for label in range(int(truth.max()) + 1):
         members = np.flatnonzero(truth == label)
         generator.shuffle(members)
-        # starting where the class previous ended keeps the folds of one size
+        # starting after the last fold of the previous class keeps the folds equally large
         fold[members] = (dealt + np.arange(len(members))) % FOLDS
         dealt += len(members)
     return fold
@@ -356,34 +341,34 @@ def _digest_examples(usable: Sequence[LabelledBag]) -> str:
 
 
 def parse_topic_name(name: str | None) -> str:
-    """Return the class that a name stands for; ``/good`` for None.
+    """Return the topic path of the class that a user names; ``/good`` for None.
 
     Raises
     ------
     UserError
-        It is the name of the pages off the topic, or none that ``-a topic=`` could be given.
+        If the name is empty, the root, ``/bad`` or a topic under ``/bad``, or has a comma.
     """
     path = ON_TOPIC if name is None else normalise(name)
     if name is not None and not name.strip():
-        raise UserError("name is empty: take one like /Birds")
+        raise UserError("the name is empty: choose a name like /Birds")
     if "," in path:
-        raise UserError(f"name {name}: commas stand between topics; take another, like /Birds")
+        raise UserError(f"name {name}: commas separate topics; choose a name like /Birds")
     if path == ROOT or lies_under(path, [OFF_TOPIC]):
-        raise UserError(f"name {name}: that is what is off the topic; take another, like /Birds")
+        raise UserError(f"name {name} is reserved; choose a name like /Birds")
     return path
 
 
 def read_urls(path: str | Path) -> list[str]:
-    """Return the URLs in a text file, one a line; blank lines and comments are passed over.
+    """Return the URLs in a text file with one URL a line; blank lines and comments are skipped.
 
     Raises
     ------
     UserError
-        It cannot be read or has no URL.
+        If the file cannot be read or has no URLs.
     """
-    urls = [*lines_of(read_text(path)).values()]
+    urls = [*numbered_lines(read_text(path)).values()]
     if not urls:
-        raise UserError(f"{path}: no URLs in it; write one a line")
+        raise UserError(f"{path}: the file has no URLs; write one URL a line")
     return urls
 
 
@@ -397,34 +382,35 @@ def train_few_shot(
     relevant: Collection[str] = (),
     previous: TrainedCritic | None = None,
     random_state: int = 0,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
-    """Train a critic from phrases, URLs of pages on the topic, and of pages that are not.
+    """Train a critic from phrases and URLs of relevant and off-topic pages.
 
     Parameters
     ----------
     phrases : words of each phrase
-    good, bad : URLs; those that no web has, or not as HTML, are counted
-    webs : where they are, asked in this order, and the pages that stand for all others; none:
-        phrases alone
-    topic : name of the class of the topic
-    relevant : URLs of pages that are probably on the topic, like those that a focused crawl has
-        judged to be: few of these are taken to stand for all others
-    previous : a critic of the topic that was learned from little; its pages are at hand where no
-        web has them, and the others that it was learned from stand for all others again
-    random_state : seed of the sample of other pages
-    progress : reports how many pages will be read, and every few that were
+    good, bad : URLs of relevant and of off-topic pages. Pages that no web has as HTML are counted
+        in `TrainedCritic.skipped`
+    webs : webs that have the examples and unlabelled pages, searched in this order. Without webs,
+        the critic is trained from phrases only
+    topic : topic path of the class
+    relevant : URLs of probably relevant pages, such as pages that a crawl judged relevant; few of
+        them are sampled as unlabelled pages
+    previous : few-shot critic of the topic. Its words of pages that no web has are used again, and
+        so are its unlabelled pages
+    random_state : seed of the sample of unlabelled pages
+    progress : reports the number of pages read
 
     Raises
     ------
     UserError
-        Neither a phrase nor a good page that can be read; a phrase of everyday words; or a page is
-        both good and bad.
+        If there is neither a phrase nor a readable good page, a phrase has everyday words only, or
+        a page is both good and bad.
     """
     good, bad = (list(dict.fromkeys(map(_normalise_url, urls))) for urls in (good, bad))
     both = set(good) & set(bad)
     if both:
-        raise UserError(f"{min(both)} is both good and bad; take it out of one")
+        raise UserError(f"{min(both)} is both good and bad; remove it from one of the two lists")
     kept, others = _load_previous(previous)
     if not webs and not kept and phrases:
         languages = detect_languages((), (), phrases)
@@ -476,7 +462,7 @@ def train_few_shot(
 
 
 def _load_previous(previous: TrainedCritic | None) -> tuple[dict[str, Bag], list[Bag]]:
-    """Return the words of a critic's examples by URL, and of the others that it learned from."""
+    """Return the words of a critic's examples by URL, and the words of its unlabelled pages."""
     if previous is None:
         return {}, []
     bags = previous.pages.bags()
@@ -490,20 +476,20 @@ def sample_unlabelled_pages(
     relevant: Collection[str] = (),
     *,
     random_state: int,
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
-    """Draw pages that stand for all others: of the first web, then of the next.
+    """Sample unlabelled pages from the first web, and from the next webs if it has too few.
 
     Parameters
     ----------
-    known : URLs that are examples
-    relevant : URLs of pages that are probably on the topic, of which few are drawn
-    random_state : seed
-    progress : reports every few pages read
+    known : URLs of the examples
+    relevant : URLs of probably relevant pages, of which few are sampled
+    random_state : seed of the sample
+    progress : reports the number of pages read
 
     Returns
     -------
-    URLs and words of 300 pages, or as many as there are
+    URLs and words of up to 300 pages
     """
     generator = np.random.default_rng(random_state)
     drawn: list[tuple[str, Bag]] = []
@@ -514,7 +500,7 @@ def sample_unlabelled_pages(
         shuffled = _shuffled(
             others + shuffled[: len(others) // _UNLABELLED_PER_RELEVANT], generator
         )
-        while shuffled and len(drawn) < N_UNLABELLED:  # not every URL is of a page
+        while shuffled and len(drawn) < N_UNLABELLED:  # some URLs have no HTML page
             batch, shuffled = shuffled[:N_UNLABELLED], shuffled[N_UNLABELLED:]
             bags = read_bags(web, batch, progress=progress)
             drawn += [(url, bag) for url, bag in zip(batch, bags, strict=True) if bag]
@@ -522,12 +508,12 @@ def sample_unlabelled_pages(
 
 
 def _normalise_url(url: str) -> str:
-    """Return a URL as crawls write it; what is none stays, for no web has it."""
+    """Return the normalised URL, or an invalid URL unchanged."""
     return normalize(url) or url
 
 
 def _count_unread(n: int) -> dict[str, int]:
-    return {"that cannot be read": n} if n else {}
+    return {"unreadable": n} if n else {}
 
 
 def _as_tuples(phrases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:

@@ -39,11 +39,6 @@ class HarvestMonitor:
     ----------
     marked : Sequence[str]
         Relevant topic paths.
-
-    Attributes
-    ----------
-    alarm : Diagnosis | None
-        Current alarm.
     """
 
     def __init__(self, marked: Sequence[str]) -> None:
@@ -68,12 +63,7 @@ class HarvestMonitor:
     ) -> str | None:
         """Add a fetch; return `ALARM` or `RECOVERED` if the fetch starts or ends an alarm.
 
-        Parameters
-        ----------
-        url_id, referrer_id : int
-            Ids of the URL and of the page where the URL was found first.
-        relevance, topic, judged, busy_host
-            See `Outcome`.
+        `referrer_id` is the page where the URL was found first. `Outcome` describes the others.
         """
         from_topic, from_relevant = self._referrer(referrer_id)
         index = self._classes.setdefault(topic or "", len(self._class_names))
@@ -184,11 +174,6 @@ class SpeedMonitor:
     errors below the gain that the time predicts, by the linear approximation of a ratio of two
     sums. The alarm ends at three quarters of the earlier speed. The two thresholds prevent
     repeated alarms at a speed close to one of them.
-
-    Attributes
-    ----------
-    slowdown : Slowdown | None
-        Current alarm.
     """
 
     def __init__(self) -> None:
@@ -200,12 +185,7 @@ class SpeedMonitor:
     def add_fetch(self, at: float, relevance: float, host: str) -> str | None:
         """Add a fetch; return `SLOW` or `FAST_AGAIN` if the fetch starts or ends an alarm.
 
-        Parameters
-        ----------
-        at : float
-            Time of the fetch, in seconds of a monotonic clock.
-        relevance : float
-            Relevance of the page; 0 if the fetch brought no page.
+        `at` is the time of the fetch in seconds of a monotonic clock.
         """
         before, self._last_fetch = self._last_fetch, at
         if before is None:

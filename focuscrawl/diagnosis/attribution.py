@@ -28,15 +28,10 @@ class Outcome(NamedTuple):
 
     Attributes
     ----------
-    relevance : float
-        Relevance of the page; 0 if the fetch brought no page.
     judged : bool
-        Whether the fetch brought a new page.
-    topic : str | None
-        Most probable class of the page.
+        Whether the fetch brought a new page; otherwise `relevance` is 0.
     from_topic, from_relevant
-        Class and relevance of the page where the URL was found first; None and False for a start
-        URL.
+        Class of the page where the URL was found first, and whether that page is relevant.
     busy_host : str | None
         Host of the best queued link, if the link was much better but the host was busy.
     """
@@ -58,19 +53,14 @@ class Share(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A class that could be marked as relevant, too.
+    """A class that could be marked as relevant: a sibling or parent of a relevant class.
 
     Attributes
     ----------
-    topic : str
-        Sibling or parent of a relevant class.
-    relation : str
-        ``sibling`` or ``parent``.
     share : float
         Share of the latest fetches that would become relevant.
     link_precision : float | None
-        Share of relevant pages among all pages found first on pages of the class; None: no page
-        was found there.
+        Share of relevant pages among all pages found first on pages of the class.
     """
 
     topic: str
@@ -85,8 +75,6 @@ class Diagnosis:
 
     Attributes
     ----------
-    seq : int
-        Number of fetches at the alarm.
     now, before : float
         Harvest rate of the latest fetches and of all fetches before them.
     cause : str
@@ -95,8 +83,6 @@ class Diagnosis:
         pages link to them; ``stagnating``: the links of relevant pages are used up.
     lost_to : tuple[Share, ...]
         Off-topic classes with the largest shares.
-    proposals : tuple[Proposal, ...]
-        Classes to mark as relevant, those with the largest shares first.
     busy_host : str | None
         If the cause is ``busy``: host that the best links waited for.
     """
@@ -143,22 +129,13 @@ class Diagnosis:
 
 @dataclass
 class Tally:
-    """Running counts of fetches.
-
-    Attributes
-    ----------
-    relevance, squares : float
-        Sums of the relevance and of its square.
-    lost : Counter[str]
-        Number of off-topic fetches by class.
-    found : dict[str, list[int]]
-        Numbers of fetches and of relevant fetches by the class of the referrer.
-    """
+    """Running counts of fetches."""
 
     fetches: int = 0
-    relevance: float = 0.0
-    squares: float = 0.0
-    lost: Counter[str] = field(default_factory=Counter)
+    relevance: float = 0.0  # sum
+    squares: float = 0.0  # sum of the squared relevance
+    lost: Counter[str] = field(default_factory=Counter)  # off-topic fetches by class
+    #: numbers of fetches and of relevant fetches by the class of the referrer
     found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 
     def add(self, each: Outcome) -> None:
@@ -182,12 +159,7 @@ class Tally:
 def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -> Diagnosis:
     """Diagnose why the latest fetches are less relevant than the fetches before them.
 
-    Parameters
-    ----------
-    latest, earlier
-        Fetches; both are not empty.
-    marked : Sequence[str]
-        Relevant topic paths.
+    `marked` are the relevant topic paths.
     """
     now = Tally()
     for each in latest:

@@ -1,4 +1,4 @@
-"""Scrapy downloader middlewares.
+"""Scrapy downloader middlewares of the spider ``focused`` and of the add-on.
 
-`focus` is for other people's projects alone, in place of the pipelines; all others are in both.
+`focus` serves only the add-on, where it replaces the pipelines.
 """

@@ -1,4 +1,4 @@
-"""Bodies of answers: unpacked, requested only if changed, recorded as WARC."""
+"""Middlewares for response bodies: decompression, conditional requests, WARC recording."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl_config import RECORD_LIVE, RECORDING_FILE
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import OWN, ROBOTS, URL_ID, TooLargeError, UnpackingError
+from focuscrawl.engine.visits import OWN_REQUEST, ROBOTS, URL_ID, TooLargeError, UnpackingError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.warc_recorder import WarcSeries
@@ -27,32 +27,33 @@ if TYPE_CHECKING:
     from scrapy.http import Headers, Response
 
 
-_LARGE = 100_000  # bytes as they were sent; they may be gzip members by the thousand
-_MOST_CODINGS = 2  # as many as a server and a proxy before it add by mistake
+_LARGE = 100_000  # compressed bytes; larger bodies are decompressed in a thread
+_MAX_CODINGS = 2  # a server and a proxy can each add a coding by mistake
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
-    """Scrapy's own, which stops at ``DOWNLOAD_MAXSIZE``; its failures are named and counted.
+    """Scrapy's decompression, with a named and counted error for each kind of failure.
 
-    Many codings upon each other are refused: each takes as long as unpacking a large page.
+    Bodies with many nested codings are refused, because each coding takes as long to decompress
+    as a large page.
     """
 
     async def process_response(  # type: ignore[override]  # Scrapy's is no coroutine
         self, request: Request, response: Response
     ) -> Request | Response:
-        """Unpack the body; a large one in a thread.
+        """Decompress the body; decompress a large body in a thread.
 
         Raises
         ------
         TooLargeError
-            It is larger than ``DOWNLOAD_MAXSIZE``.
+            The decompressed body is larger than ``DOWNLOAD_MAXSIZE``.
         UnpackingError
-            It is not in its ``Content-Encoding``, or was packed too often.
+            The body does not have its ``Content-Encoding``, or has too many nested codings.
         """
         codings = b",".join(response.headers.getlist("Content-Encoding"))
-        if codings.count(b",") >= _MOST_CODINGS:
-            raise UnpackingError(f"packed {codings.count(b',') + 1} times over")
-        if ROBOTS in request.meta:  # it may be loaded beyond the limit, but not unpacked
+        if codings.count(b",") >= _MAX_CODINGS:
+            raise UnpackingError(f"{codings.count(b',') + 1} nested codings")
+        if ROBOTS in request.meta:  # only the decompressed body has a limit
             request = request.replace(meta={})
         try:
             unpack = super().process_response
@@ -61,16 +62,17 @@ class CompressionMiddleware(HttpCompressionMiddleware):
             return await maybe_deferred_to_future(deferToThread(unpack, request, response))
         except IgnoreRequest as error:
             raise TooLargeError(str(error)) from error
-        except Exception as error:  # every library has an error of its own, with no common base
+        except Exception as error:  # the errors of the decompression libraries have no common base
             raise UnpackingError(f"no {codings.decode('latin-1')}: {error}") from error
 
 
 class ConditionalMiddleware(Component):
     """Adds If-None-Match and If-Modified-Since to requests for known pages (RFC 9110, 13.1).
 
-    On with ``FOCUSCRAWL_REVISIT``, for pages of earlier crawls, and with
-    ``FOCUSCRAWL_REVISIT_HUBS``, for pages of this one. A server answers 304 if the page has not
-    changed. Requests of a project's own spider are left as they are: it wants the page.
+    ``FOCUSCRAWL_REVISIT`` enables the middleware for pages of earlier crawls,
+    ``FOCUSCRAWL_REVISIT_HUBS`` for pages of the same crawl. A server answers 304 if the page has
+    not changed. Requests of a project's own spider stay unconditional, because its callback needs
+    the page.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -79,24 +81,24 @@ class ConditionalMiddleware(Component):
             raise NotConfigured
 
     def process_request(self, request: Request) -> None:
-        """Add the header fields, if there are any for the URL."""
-        if URL_ID in request.meta and OWN not in request.meta:
+        """Add the conditional headers that are known for the URL."""
+        if URL_ID in request.meta and OWN_REQUEST not in request.meta:
             for name, value in self._crawl.conditional_headers(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)
 
 
-_SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
+_SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie")  # never recorded
 
 
 class WarcMiddleware(Component):
-    """Writes every exchange to ``FOCUSCRAWL_WARC``: a file name, or 1 for ``pages.warc.gz``.
+    """Records every request and response in the WARC file ``FOCUSCRAWL_WARC``.
 
-    ``live`` is that file for crawls that can be judged anew and have no other copy of their pages:
-    of the live Web, without knowledge of the topic.
+    The value 1 means ``pages.warc.gz``. The value ``live`` means the same file, but only for
+    crawls of the live Web without knowledge: their pages can be re-judged and have no other copy.
 
-    It sits nearest to the downloader, where answers are as they were sent: compressed, with
-    robots.txt, retries and redirects. A relative name is taken from the crawl's folder; the file
-    of a resumed crawl is continued. With ``FOCUSCRAWL_WARC_SIZE`` there is one file after another.
+    The middleware sits nearest to the downloader, so it records compressed bodies, robots.txt,
+    retries and redirects. A relative file name is relative to the crawl's folder. A resumed crawl
+    appends to the file. With ``FOCUSCRAWL_WARC_SIZE`` a new file is started at that size.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -110,17 +112,18 @@ class WarcMiddleware(Component):
             raise NotConfigured
         path, size = self._crawl.folder.path / Path(name), config.warc_size
         self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
-        self._one = DeferredLock()
+        self._lock = DeferredLock()
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        """Record the exchange; one after another, and large ones in a thread."""
+        """Record the request and the response, one pair at a time; large bodies in a thread."""
         took = timedelta(seconds=float(request.meta.get("download_latency") or 0))
         write = partial(
             self._recorder.record,
             request_method=request.method,
-            url=normalize(request.url) or request.url,  # a redirected robots.txt has its URL
+            url=normalize(request.url)
+            or request.url,  # the URL of a redirected robots.txt is not normalized
             request_headers=[
-                pair for pair in _pairs(request.headers) if pair[0].lower() not in _SECRET
+                pair for pair in _pairs(request.headers) if pair[0].lower() not in _SECRET_HEADERS
             ],
             request_body=request.body,
             status=response.status,
@@ -130,18 +133,18 @@ class WarcMiddleware(Component):
             ip=str(response.ip_address) if response.ip_address else None,
             at=datetime.now(UTC) - took,
         )
-        if len(response.body) <= _LARGE and not self._one.locked:
+        if len(response.body) <= _LARGE and not self._lock.locked:
             write()
             return response
-        await maybe_deferred_to_future(self._one.acquire())
+        await maybe_deferred_to_future(self._lock.acquire())
         try:
             await maybe_deferred_to_future(deferToThread(write))
         finally:
-            self._one.release()
+            self._lock.release()
         return response
 
     def spider_closed(self) -> None:
-        """Close the file."""
+        """Close the WARC file."""
         self._recorder.close()
 
 
@@ -154,7 +157,7 @@ def _pairs(headers: Headers) -> list[tuple[str, str]]:
 
 
 def _reason(status: int) -> str:
-    # Scrapy does not keep the server's own words
+    # Scrapy drops the reason phrase of the server
     try:
         return http.HTTPStatus(status).phrase
     except ValueError:

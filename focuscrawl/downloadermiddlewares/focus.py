@@ -1,4 +1,4 @@
-"""Critic and strategy for the spiders of other projects; scores as priorities."""
+"""Middlewares that judge pages for spiders of other projects, and set request priorities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
     NOINDEX,
-    OWN,
+    OWN_REQUEST,
     UNANSWERED,
     URL_ID,
     VISIT,
@@ -33,36 +33,36 @@ if TYPE_CHECKING:
 
 
 SCALE = 1000  # priority of a link whose score is 1
-SEED = 1_000_000  # priority of a start URL, which comes before every link
+SEED = 1_000_000  # priority of a seed; every link has a lower priority
 
 
 class PriorityMiddleware(Component):
-    """Sets `Request.priority` from the present score of the link.
+    """Sets `Request.priority` from the current score of the link.
 
-    The frontier orders by these scores, which are floats and change while links wait. Other
-    middlewares, retries, the downloader and logs have them as Scrapy's own number.
+    The frontier does not use the priority. Other middlewares, retries, the downloader and logs
+    read it.
     """
 
     def process_request(self, request: Request) -> None:
-        """Set the priority of a request that is only the frontier's."""
-        if OWN in request.meta:
+        """Set the priority of a request that the frontier has created."""
+        if OWN_REQUEST in request.meta:
             return
         score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
         if score is not None:
             request.priority = SEED if score == math.inf else round(SCALE * score)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Mark a request that got no answer and is not retried."""
+        """Mark a request that got no response and is not retried."""
         request.meta[UNANSWERED] = True
 
 
 class FocusMiddleware(Component):
-    """Judges each answer before the project's own spider gets it.
+    """Judges each response before the project's own spider gets it.
 
-    The spider ``focused`` yields its fetches as items, for pipelines. Spiders of other projects
-    yield items of their own, or none: their pages are expanded and recorded when their callback
-    is done, see `OpenPages`. The middleware sits nearest to the engine, after decompression and
-    retries.
+    The spider ``focused`` yields its fetches as items for the pipelines and does not need this
+    middleware. For spiders of other projects, `OpenPages` scores the links of a page and records
+    the page when the callback has finished. The middleware sits nearest to the engine, after
+    decompression and retries.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -72,40 +72,44 @@ class FocusMiddleware(Component):
         self._parsing = self._context.parsing
         self._visit_lock = self._context.visit_lock
         self._pages = self._context.open_pages
-        self._follows = self._crawl.config.follow
+        self._yields_links = self._crawl.config.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        """Judge the answer to a request that came out of the frontier.
+        """Judge the response to a request from the frontier.
 
-        A spider's own request follows the redirect of its page, as it would without a crawl.
+        Redirects of the spider's own requests are followed as Scrapy does without focuscrawl.
         """
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
-        own = OWN in request.meta  # not a link's
+        own = OWN_REQUEST in request.meta  # the spider has yielded the request
         wanted = own and self._is_wanted(request, response.status)
-        visit.follows_redirect = self._follows or not wanted
+        visit.follows_redirect = self._yields_links or not wanted
         await self._parsing.parse(visit)
         with halt_on_error(self._crawl, url_id):
             self._crawl.judge(visit)
         if visit.is_refetch:
-            visit.requested = None if self._follows else frozenset()
+            visit.requested = None if self._yields_links else frozenset()
             await self._pages.record(visit)
-            raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
+            raise IgnoreRequest(
+                "hub revisit: its links are queued, the spider does not get the page"
+            )
         request.meta[VISIT] = visit
         if visit.noindex:
             request.meta[NOINDEX] = True
         if visit.is_redirect:
             await self._pages.record(visit)
-            return (self._moved(request, visit) if own and not wanted else None) or response
+            return (
+                self._redirect_request(request, visit) if own and not wanted else None
+            ) or response
         self._pages.open(visit)
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> None:
-        """Record that there is no answer, or that the request may not be made."""
+        """Record that the request failed or is not allowed."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return
@@ -123,18 +127,18 @@ class FocusMiddleware(Component):
         self._pages.report(visit)
 
     def _is_wanted(self, request: Request, status: int) -> bool:
-        """Tell whether the project wants to see a redirect itself, by its settings for Scrapy."""
-        if request.meta[OWN] == ALL_REDIRECTS:
+        """Return whether the spider handles the redirect itself, by Scrapy's settings and meta."""
+        if request.meta[OWN_REQUEST] == ALL_REDIRECTS:
             return True
         lists = (
             getattr(self._crawler.spider, "handle_httpstatus_list", ()),
             request.meta.get("handle_httpstatus_list", ()),
         )
-        handled = request.meta[OWN] == ANSWERS or any(status in each for each in lists)
-        # a page that refreshes to another is none of these: its status is its own
+        handled = request.meta[OWN_REQUEST] == ANSWERS or any(status in each for each in lists)
+        # a page with a meta refresh has the status 200, so it is not handled
         return 300 <= status < 400 and (handled or not self._redirects)
 
-    def _moved(self, request: Request, visit: PageVisit) -> Request | None:
+    def _redirect_request(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
         return (

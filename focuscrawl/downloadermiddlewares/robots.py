@@ -1,4 +1,4 @@
-"""robots.txt by RFC 9309, also where it is huge, slow, broken or missing."""
+"""Fetches and obeys robots.txt by RFC 9309, even if the file is huge, slow or malformed."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
-_MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
-_LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
-_KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
-_ENTRY = 1024  # bytes; what the rules of an empty robots.txt count for
-_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
+_MAX_SIZE = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
+_LARGE = 20_000  # bytes; parsing a larger file blocks the event loop for more than 5 ms
+_CACHE_SIZE = 32 * 1024 * 1024  # bytes of cached files; enough for over 10,000 hosts
+_ENTRY_SIZE = 1024  # bytes that every cached file counts in addition to its size
+_MAX_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
 
-# A line that names an agent, however Protego reads it, and what names it.
+# A user-agent line in any spelling that Protego accepts; the group is the agent.
 _AGENT_LINE = re.compile(
     r"\s*user(?:-|\s*)agent(?:\s*:|\s(?=[^:]*$))\s*([^\s#][^#]*)", re.IGNORECASE
 )
-# RFC 9309 section 2.2.1 has letters, "-" and "_"; many names have digits, too.
+# RFC 9309 section 2.2.1 allows letters, "-" and "_"; many names also have digits.
 _TOKEN = re.compile(r"[A-Za-z0-9_-]+")
 _BROWSER = re.compile(r"Mozilla/\S+\s*\(compatible;\s*", re.IGNORECASE)
 
@@ -60,12 +60,14 @@ def product_token(agent: str | bytes) -> str:
 
     Parameters
     ----------
-    agent : a ``User-Agent`` header, or the name in a line of a robots.txt: the product token
-        comes first, or after ``Mozilla/5.0 (compatible;``. A version and what follows are dropped
+    agent : str or bytes
+        A ``User-Agent`` header, or the value of a ``user-agent`` line. The product token is its
+        first word, or the first word after ``Mozilla/5.0 (compatible;``.
 
     Returns
     -------
-    An empty text if it names nobody.
+    str
+        The product token without version; "" if `agent` has none.
     """
     agent = (agent.decode("latin-1") if isinstance(agent, bytes) else agent).strip()
     browser = _BROWSER.match(agent)
@@ -74,34 +76,34 @@ def product_token(agent: str | bytes) -> str:
 
 
 class RobotRules(ProtegoRobotParser):
-    """The rules of a robots.txt, with its groups matched as in RFC 9309 (section 2.2.1).
+    """The rules of a robots.txt, with groups matched as in RFC 9309 (section 2.2.1).
 
-    A group is for the crawlers whose whole product token it names, in upper or lower case.
-    Protego alone looks for the names of the file anywhere in the ``User-Agent`` header. So it
-    gets both with a slash on each side.
+    A group applies to a crawler if it names the crawler's whole product token, ignoring case.
+    Protego searches for the names of the file anywhere in the ``User-Agent`` header. So both are
+    given to Protego with a slash on each side.
     """
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
-        """Read a robots.txt."""
+        """Parse a robots.txt."""
         lines = robotstxt_body.decode("utf-8-sig", "ignore").splitlines()
-        whole = "\n".join(map(_with_whole_name, lines))
+        whole = "\n".join(map(_delimit_agent, lines))
         return super().from_crawler(crawler, whole.encode())
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        """Tell whether a crawler may fetch a URL."""
-        return super().allowed(url, _whole_name(user_agent))
+        """Return whether a crawler may fetch a URL."""
+        return super().allowed(url, _delimited_token(user_agent))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the seconds that a crawler is asked to wait between two requests, if any."""
-        return super().crawl_delay(_whole_name(user_agent))
+        """Return the ``Crawl-delay`` of a crawler in seconds, or None."""
+        return super().crawl_delay(_delimited_token(user_agent))
 
 
-def _whole_name(agent: str | bytes) -> str:
+def _delimited_token(agent: str | bytes) -> str:
     return f"/{product_token(agent)}/"
 
 
-def _with_whole_name(line: str) -> str:
+def _delimit_agent(line: str) -> str:
     named = _AGENT_LINE.match(line)
     if named is None:
         return line
@@ -111,14 +113,16 @@ def _with_whole_name(line: str) -> str:
 
 
 class RobotsUnreachableError(UnusableError, DownloadFailedError):
-    """A host's robots.txt cannot be fetched: it must not be crawled (RFC 9309, 2.3.1.4).
+    """A host's robots.txt cannot be fetched, so the host must not be crawled (RFC 9309, 2.3.1.4).
 
-    Scrapy retries it like any download that failed.
+    Scrapy retries the request of the page like any failed download.
 
     Attributes
     ----------
-    cause : why there is no robots.txt, as of a page; ``robots.txt`` after a status of the host
-    retry_after : seconds the host asked to wait, None if it did not
+    cause : str
+        Cause of the failure, as for a page; ``robots.txt`` if the host answered with an error.
+    retry_after : float or None
+        Seconds of the ``Retry-After`` header.
     """
 
     def __init__(
@@ -129,18 +133,18 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
         self.retry_after = retry_after
 
     @classmethod
-    def after(cls, error: Exception) -> Self:
-        """Return what to raise when robots.txt could not be fetched."""
+    def from_download_error(cls, error: Exception) -> Self:
+        """Create the error from the error of the download of robots.txt."""
         name, _, details = describe_error(error).partition(": ")
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
-class _TooFarError(Exception):
-    """A robots.txt is redirected in a circle, or more often than is followed."""
+class _RedirectLoopError(Exception):
+    """A robots.txt has a redirect loop or too many redirects."""
 
 
-class _Known(NamedTuple):
-    """A robots.txt: its rules (None: everything is allowed), its size, the site maps it names."""
+class _RobotsFile(NamedTuple):
+    """Rules (None: everything is allowed), size and site maps of a robots.txt."""
 
     rules: RobotParser | None = None
     size: int = 0
@@ -151,14 +155,15 @@ class _Known(NamedTuple):
 
 
 class RobotsMiddleware(Component):
-    """Requests the robots.txt of every host before anything else, and obeys it.
+    """Fetches the robots.txt of a host before its first page, and obeys the file.
 
-    A missing file (4xx, a redirect loop) allows everything. If it cannot be fetched (no answer,
-    429, 5xx) the request fails and is retried like any other, and robots.txt with it. Of a longer
-    file the first 500 KiB count. Five redirects in a row are followed; each is a request with the
-    delay of its host, and subject to that host's own robots.txt.
+    A missing robots.txt (4xx, redirect loop) allows everything. If robots.txt cannot be fetched
+    (no response, 429, 5xx), the request of the page fails; its retry fetches robots.txt again.
+    Only the first 500 KiB of the file count. Up to five redirects in a row are followed. Each
+    redirect respects the delay and the robots.txt of its own host.
 
-    Scrapy's own takes every failure for permission. Off without ``ROBOTSTXT_OBEY``.
+    Scrapy's own middleware treats every failure as permission. ``ROBOTSTXT_OBEY = False``
+    disables the middleware.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -168,57 +173,61 @@ class RobotsMiddleware(Component):
         self._replays = self._crawl.web is not None
         self._parser: type[RobotParser] = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._size = 0
+        self._cache: OrderedDict[str, _RobotsFile] = OrderedDict()
+        self._cached_bytes = 0
         self._waiting: dict[str, list[Deferred[None]]] = {}
-        self._moved: dict[str, str] = {}  # by origin: whose robots.txt is fetched instead
+        self._redirected: dict[
+            str, str
+        ] = {}  # by origin: the origin that its robots.txt redirects to
 
     async def process_request(self, request: Request) -> None:
-        """Let a request pass if its host allows it.
+        """Check a request against the robots.txt of its host.
 
         Raises
         ------
         IgnoreRequest
-            The host forbids it.
+            The robots.txt forbids the URL.
         RobotsUnreachableError
-            Its robots.txt cannot be fetched.
+            The robots.txt cannot be fetched.
         """
         url = urlparse_cached(request)
         if request.meta.get("dont_obey_robotstxt") or url.scheme not in ("http", "https"):
             return
-        known = await self._rules(f"{url.scheme}://{url.netloc}", request)
+        known = await self._rules_of(f"{url.scheme}://{url.netloc}", request)
         if not known.allows(request.url, self._token(request)):
             self._crawler.stats.inc_value("robotstxt/forbidden")
             raise IgnoreRequest("Forbidden by robots.txt")
 
     def bytes_received(self, data: bytes, request: Request) -> None:
-        """Stop the download of a robots.txt that is too long."""
+        """Stop the download of a robots.txt that is too large."""
         if ROBOTS in request.meta:
             request.meta[ROBOTS] += len(data)
-            if request.meta[ROBOTS] > _MOST:
+            if request.meta[ROBOTS] > _MAX_SIZE:
                 raise StopDownload(fail=False)
 
     def _token(self, request: Request) -> str:
         agent = self._agent or request.headers.get("User-Agent")
         return product_token(agent or self._crawler.settings["USER_AGENT"] or "")
 
-    async def _rules(self, origin: str, request: Request, left: int = _REDIRECTS) -> _Known:
+    async def _rules_of(
+        self, origin: str, request: Request, left: int = _MAX_REDIRECTS
+    ) -> _RobotsFile:
         """Return the robots.txt of `origin`; fetch it first if it is not known.
 
-        At most `left` redirects are followed; `_TooFarError` if they are too few, and another host
-        redirects here.
+        Follow at most `left` redirects; raise `_RedirectLoopError` if there are more and another
+        host redirects to this robots.txt.
         """
         while origin in self._waiting:
             asked: Deferred[None] = Deferred()
             self._waiting[origin].append(asked)
             await maybe_deferred_to_future(asked)
-        if origin in self._known:
-            self._known.move_to_end(origin)
-            return self._known[origin]
+        if origin in self._cache:
+            self._cache.move_to_end(origin)
+            return self._cache[origin]
         self._waiting[origin] = []
         try:
-            known = await self._asked(origin, request, left)
-            self._keep(origin, known)
+            known = await self._load(origin, request, left)
+            self._store(origin, known)
             if known.site_maps:
                 self._crawl.add_site_maps(origin, known.site_maps)
         finally:
@@ -226,53 +235,53 @@ class RobotsMiddleware(Component):
                 waiting.callback(None)
         return known
 
-    async def _asked(self, origin: str, request: Request, left: int) -> _Known:
+    async def _load(self, origin: str, request: Request, left: int) -> _RobotsFile:
         try:
-            return await self._ask(origin, request, left)
-        except _TooFarError:
-            if left < _REDIRECTS:
+            return await self._follow_redirects(origin, request, left)
+        except _RedirectLoopError:
+            if left < _MAX_REDIRECTS:
                 raise
-            return _Known()
+            return _RobotsFile()
 
-    async def _ask(self, origin: str, request: Request, left: int) -> _Known:
+    async def _follow_redirects(self, origin: str, request: Request, left: int) -> _RobotsFile:
         url = f"{origin}/robots.txt"
         seen = {url}
         while (response := await self._fetch(url)) is not None:
             target = redirect_target(response)
             if target is None:
-                return await self._taken(response, request)
+                return await self._parse_response(response, request)
             if left == 0 or target in seen:
-                raise _TooFarError
+                raise _RedirectLoopError
             left -= 1
             self._crawler.stats.inc_value("robotstxt/redirect_count")
             elsewhere = f"{target.partition(':')[0]}://{host(target)}"
             if elsewhere != origin:
-                known = await self._rules_elsewhere(origin, elsewhere, request, left)
+                known = await self._rules_of_other_host(origin, elsewhere, request, left)
                 if target == f"{elsewhere}/robots.txt":
                     return known
                 if not known.allows(target, self._token(request)):
                     break
             url = target
             seen.add(url)
-        return _Known()
+        return _RobotsFile()
 
-    async def _rules_elsewhere(
+    async def _rules_of_other_host(
         self, origin: str, elsewhere: str, request: Request, left: int
-    ) -> _Known:
-        """Return the robots.txt of another host; hosts that wait for each other are a circle."""
+    ) -> _RobotsFile:
+        """Return the robots.txt of another host; raise if its redirect waits for this host."""
         after: str | None = elsewhere
         while after is not None:
             if after == origin:
-                raise _TooFarError
-            after = self._moved.get(after)
-        self._moved[origin] = elsewhere
+                raise _RedirectLoopError
+            after = self._redirected.get(after)
+        self._redirected[origin] = elsewhere
         try:
-            return await self._rules(elsewhere, request, left)
+            return await self._rules_of(elsewhere, request, left)
         finally:
-            del self._moved[origin]
+            del self._redirected[origin]
 
     async def _fetch(self, url: str) -> Response | None:
-        """Return the answer for a robots.txt; None: it may not be fetched."""
+        """Return the response for a robots.txt; None if the request is not allowed."""
         stats = self._crawler.stats
         stats.inc_value("robotstxt/request_count")
         try:
@@ -285,55 +294,55 @@ class RobotsMiddleware(Component):
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")
             if self._replays:
                 return None
-            raise RobotsUnreachableError.after(error) from error
+            raise RobotsUnreachableError.from_download_error(error) from error
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{response.status}")
         if (response.status == 429 or response.status >= 500) and not self._replays:
             raise RobotsUnreachableError(f"HTTP {response.status}", retry_after_of(response))
         return response
 
-    async def _taken(self, response: Response, request: Request) -> _Known:
+    async def _parse_response(self, response: Response, request: Request) -> _RobotsFile:
         if not 200 <= response.status < 300:
-            return _Known()
-        rules = await self._read(response)
+            return _RobotsFile()
+        rules = await self._parse_rules(response)
         site_maps: list[str] = []
         if self._crawl.config.discover:
-            text = response.body[:_MOST].decode("utf-8", "replace")
+            text = response.body[:_MAX_SIZE].decode("utf-8", "replace")
             site_maps = [*islice(site_maps_in_robots(text, response.url), MAX_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request
             )
-        return _Known(rules, min(len(response.body), _MOST), site_maps)
+        return _RobotsFile(rules, min(len(response.body), _MAX_SIZE), site_maps)
 
-    async def _read(self, response: Response) -> RobotParser:
+    async def _parse_rules(self, response: Response) -> RobotParser:
         body = response.body
-        if len(body) > _MOST:
-            body = body[: body.rfind(b"\n", 0, _MOST) + 1]  # no rule by halves
+        if len(body) > _MAX_SIZE:
+            body = body[: body.rfind(b"\n", 0, _MAX_SIZE) + 1]  # drop a truncated last line
         if len(body) <= _LARGE:
             return build_from_crawler(self._parser, self._crawler, body)
         parsing = deferToThread(build_from_crawler, self._parser, self._crawler, body)
         return await maybe_deferred_to_future(parsing)
 
-    def _keep(self, origin: str, known: _Known) -> None:
-        """Keep rules, and drop those that were used least recently."""
-        self._known[origin] = known
-        self._size += known.size + _ENTRY
-        while self._size > _KEPT and len(self._known) > 1:
-            _, forgotten = self._known.popitem(last=False)
-            self._size -= forgotten.size + _ENTRY
+    def _store(self, origin: str, known: _RobotsFile) -> None:
+        """Cache rules, and drop the least recently used ones."""
+        self._cache[origin] = known
+        self._cached_bytes += known.size + _ENTRY_SIZE
+        while self._cached_bytes > _CACHE_SIZE and len(self._cache) > 1:
+            _, forgotten = self._cache.popitem(last=False)
+            self._cached_bytes -= forgotten.size + _ENTRY_SIZE
 
 
 def _robots_request(url: str) -> Request:
     return Request(
         url,
-        headers={"Accept-Encoding": "identity"},  # so that what is broken off can be read
+        headers={"Accept-Encoding": "identity"},  # a truncated download must be readable
         meta={
             "dont_obey_robotstxt": True,
             "dont_redirect": True,  # each redirect is a request with the delay of its own host
             "download_slot": host(url),
-            "dont_retry": True,  # it is asked for again with the page it was asked for
-            "download_maxsize": 0,  # broken off instead, and read as far as it goes
+            "dont_retry": True,  # the retry of the page fetches robots.txt again
+            "download_maxsize": 0,  # `bytes_received` truncates the file instead
             ROBOTS: 0,
         },
         priority=1000,

@@ -1,7 +1,6 @@
-"""Scrapy's side of a crawl: what its components share, and what is set up for them.
+"""Code that the Scrapy components share: spiders, scheduler, pipelines, middlewares, extensions.
 
-Here: what spiders, scheduler, pipelines, middlewares and extensions have in common, how arguments
-and settings become a `focuscrawl.crawl_config.CrawlConfig`, and every use of private names of
-Scrapy and Twisted (`focuscrawl.engine.private`). Not here: the components that Scrapy finds by
-their path.
+This package also reads arguments and settings into a `focuscrawl.crawl_config.CrawlConfig`, and
+contains all uses of private names of Scrapy and Twisted (`focuscrawl.engine.private`). The
+components themselves are modules of `focuscrawl`, because Scrapy loads them by path.
 """

@@ -1,8 +1,8 @@
-"""A guard before the name resolver: withholds addresses that the crawl may not connect to.
+"""Protection from connections to private addresses, by a filter of the name resolver's answers.
 
-Scrapy asks the reactor's name resolver for the addresses of every host, a bare IP address
-included, and connects to nothing else. So every answer of the resolver is checked: for pages,
-robots.txt and redirects, with http and https, whatever the name resolved to before.
+Scrapy connects only to addresses that the reactor's name resolver returns, even for a URL with an
+IP address. Hence the filter covers pages, robots.txt and redirects with http and https, even if
+a name resolves to another address than before.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from focuscrawl.engine.visits import PrivateAddressError
-from focuscrawl.foundation.networks import Networks, literal
+from focuscrawl.foundation.networks import Networks, ip_literal
 
-EVERYWHERE = Networks.of(["0.0.0.0/0", "::/0"])
+EVERYWHERE = Networks.parse(["0.0.0.0/0", "::/0"])
 
 
 @dataclass
-class Attempt:
-    """One request: what it may connect to, and the results of its look-ups."""
+class AddressCheck:
+    """The networks that a request may connect to, and the results of its look-ups."""
 
     networks: Networks
     admitted: int = 0
     refusals: list[tuple[str, str]] = field(default_factory=list)
 
     def admits(self, address: str) -> bool:
-        """Tell whether the request may connect to an IP address, and remember it."""
+        """Tell whether the request may connect to an IP address, and record the answer."""
         why = self.networks.refusal(address)
         if why is None:
             self.admitted += 1
@@ -38,62 +38,59 @@ class Attempt:
         return False
 
     def error(self, name: str) -> PrivateAddressError:
-        """Return what to raise after a refusal."""
+        """Return the exception for the first refused address."""
         address, why = self.refusals[0]
-        return refusal(name, why if literal(name) else f"at {address}, {why}")
+        return refusal_error(name, why if ip_literal(name) else f"at {address}, {why}")
 
 
-#: the request on whose behalf a name is looked up; None: unknown
-ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+#: the request for which a name is looked up; None if unknown
+ADDRESS_CHECK: ContextVar[AddressCheck | None] = ContextVar("address_check", default=None)
 
 
 def guard_resolver(networks: Networks) -> None:
-    """Put a `GuardedResolver` before the present name resolver of the reactor.
-
-    Parameters
-    ----------
-    networks : what is open to look-ups on behalf of no request
-    """
+    """Wrap the name resolver of the reactor in a `GuardedResolver`."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
     if not isinstance(reactor.nameResolver, GuardedResolver):
         reactor.installNameResolver(GuardedResolver(reactor.nameResolver, networks))
 
 
-async def check_for_proxy(name: str, attempt: Attempt) -> None:
-    """Look up a host that a proxy is going to connect to.
+async def check_for_proxy(name: str, address_check: AddressCheck) -> None:
+    """Look up a host that a proxy will connect to.
 
     Raises
     ------
     PrivateAddressError
-        It has an address that is refused, or none.
+        An address of the host is refused, or the host has no address.
     """
-    if attempt.networks.all_open:
+    if address_check.networks.allows_all:
         return
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
     looked_up: Deferred[None] = Deferred()
     reactor.nameResolver.resolveHostName(_EndReceiver(looked_up), name)
     await maybe_deferred_to_future(looked_up)
-    if attempt.refusals:
-        raise attempt.error(name)
-    if not attempt.admitted:
+    if address_check.refusals:
+        raise address_check.error(name)
+    if not address_check.admitted:
         raise PrivateAddressError(
-            f"{name} cannot be looked up here, and the proxy could find it anywhere; "
-            "FOCUSCRAWL_PRIVATE_ADDRESSES=0.0.0.0/0,::/0 leaves that to the proxy"
+            f"{name} has no known address, and the proxy could connect to a private one; set "
+            "FOCUSCRAWL_PRIVATE_ADDRESSES=0.0.0.0/0,::/0 to allow any address"
         )
 
 
-def refusal(name: str, what: str) -> PrivateAddressError:
-    """Return what to raise for a host that is `what`."""
-    return PrivateAddressError(f"{name} is {what}; FOCUSCRAWL_PRIVATE_ADDRESSES can open it")
+def refusal_error(name: str, what: str) -> PrivateAddressError:
+    """Return the exception for a host that is ``what``, such as "a private address"."""
+    return PrivateAddressError(
+        f"{name} is {what}; add the address to FOCUSCRAWL_PRIVATE_ADDRESSES to allow it"
+    )
 
 
 class GuardedResolver:
-    """Withholds the addresses that a request may not connect to.
+    """Twisted `IHostnameResolver` that removes the addresses a request may not connect to.
 
-    A Twisted `IHostnameResolver` before another one. Look-ups on behalf of no request, by a part
-    of the project or another handler, get the addresses that the crawl may connect to.
+    For look-ups without a known request, by the project or by another download handler, the
+    networks of the crawl apply.
     """
 
     def __init__(self, resolver: Any, networks: Networks) -> None:
@@ -104,36 +101,36 @@ class GuardedResolver:
         self, receiver: Any, host_name: str, *args: Any, **kwargs: Any
     ) -> Any:
         """Look up a host."""
-        attempt = ATTEMPT.get() or Attempt(self._networks)
-        receiver = _AdmittingReceiver(receiver, attempt)
+        address_check = ADDRESS_CHECK.get() or AddressCheck(self._networks)
+        receiver = _AdmittingReceiver(receiver, address_check)
         return self._resolver.resolveHostName(receiver, host_name, *args, **kwargs)
 
 
 class _AdmittingReceiver:
-    """A Twisted `IResolutionReceiver` that passes on the addresses an attempt admits."""
+    """Twisted `IResolutionReceiver` that passes on the admitted addresses."""
 
-    def __init__(self, receiver: Any, attempt: Attempt) -> None:
-        self._attempt = attempt
+    def __init__(self, receiver: Any, address_check: AddressCheck) -> None:
+        self._address_check = address_check
         self._receiver = receiver
         self.resolutionBegan = receiver.resolutionBegan
         self.resolutionComplete = receiver.resolutionComplete
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802 - Twisted's name
-        if self._attempt.admits(str(getattr(address, "host", address))):
+        if self._address_check.admits(str(getattr(address, "host", address))):
             self._receiver.addressResolved(address)
 
 
 class _EndReceiver:
-    """A Twisted `IResolutionReceiver` that fires a Deferred at the end of a look-up."""
+    """Twisted `IResolutionReceiver` that fires a Deferred at the end of a look-up."""
 
     def __init__(self, finished: Deferred[None]) -> None:
         self._finished = finished
 
     def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803
-        """Nothing to do yet."""
+        """Do nothing; the answer arrives with `resolutionComplete`."""
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802
-        """Nothing to do yet."""
+        """Do nothing; the answer arrives with `resolutionComplete`."""
 
     def resolutionComplete(self) -> None:  # noqa: N802 - Twisted's name
         self._finished.callback(None)

@@ -1,4 +1,4 @@
-"""What the components of a crawler share: the open crawl, and what works on its pages."""
+"""Base class of the Scrapy components, and the objects of a crawl that they share."""
 
 from __future__ import annotations
 
@@ -29,13 +29,7 @@ _SIGNALS["page_visited"] = page_visited
 
 
 class CrawlContext:
-    """What the components of one crawler share; most of it is created when first asked for.
-
-    Attributes
-    ----------
-    crawl : the open crawl
-    turns : let one visit at a time be expanded and recorded
-    """
+    """Objects that the components of one crawler share, created at the first use."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawler = crawler
@@ -44,42 +38,42 @@ class CrawlContext:
 
     @cached_property
     def parsing(self) -> PageParsing:
-        """What parses pages."""
+        """Parser of pages."""
         return PageParsing(self._crawler, self.crawl)
 
     @cached_property
     def rendering(self) -> Rendering:
-        """What runs the scripts of pages; to be created before the engine starts."""
+        """Renderer of pages with scripts; to be created before the engine starts."""
         return Rendering(self._crawler, self.crawl, self.parsing)
 
     @cached_property
     def texts(self) -> PageTexts:
-        """What extracts the main text of pages."""
+        """Extractor of the main text of pages."""
         return PageTexts(self._crawler, self.crawl)
 
     @cached_property
     def open_pages(self) -> OpenPages:
-        """The pages whose callback, in a spider of another project, is still at work."""
+        """Pages whose callback in a project's own spider has not finished."""
         return OpenPages(self._crawler, self.crawl, self.visit_lock, self.texts)
 
 
 def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
-    """Let the components of `crawler` find `crawl`."""
+    """Make a crawl available to the components of a crawler."""
     setattr(crawler, _CONTEXT, CrawlContext(crawler, crawl))
 
 
 def has_crawl(crawler: Crawler) -> bool:
-    """Tell whether `crawler` has a crawl."""
+    """Tell whether a crawler has a crawl."""
     return hasattr(crawler, _CONTEXT)
 
 
 def context_of(crawler: Crawler) -> CrawlContext:
-    """Return what the components of `crawler` share.
+    """Return the objects that the components of a crawler share.
 
     Raises
     ------
     NotConfigured
-        It has no crawl: ``scrapy shell`` and ``fetch`` crawl nothing, and need nothing of ours.
+        The crawler has no crawl, as in ``scrapy shell`` and ``scrapy fetch``.
     """
     context: CrawlContext | None = getattr(crawler, _CONTEXT, None)
     if context is None:
@@ -88,7 +82,7 @@ def context_of(crawler: Crawler) -> CrawlContext:
 
 
 def config_of(crawler: Crawler) -> CrawlConfig:
-    """Return the configuration of the crawl of `crawler`, or what its settings say without one."""
+    """Return the configuration of a crawler's crawl, or of its settings if it has no crawl."""
     if has_crawl(crawler):
         return context_of(crawler).crawl.config
     from focuscrawl.engine.config_from_settings import config_as_written  # noqa: PLC0415
@@ -97,10 +91,10 @@ def config_of(crawler: Crawler) -> CrawlConfig:
 
 
 class Component:
-    """A component of a crawler whose crawl is open.
+    """Base class of the components of a crawler with an open crawl.
 
-    Methods that have the name of a signal are called when it is sent. A component that is not
-    wanted raises `scrapy.exceptions.NotConfigured` when it is made.
+    A method with the name of a signal is connected to that signal. A component that is disabled
+    raises `scrapy.exceptions.NotConfigured` in its constructor.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -110,7 +104,7 @@ class Component:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create the component, and connect it to the signals it has methods for."""
+        """Create the component, and connect its methods to the signals of the same names."""
         component = cls(crawler)
         for name, signal in _SIGNALS.items():
             receiver = getattr(component, name, None)

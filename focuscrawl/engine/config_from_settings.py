@@ -1,4 +1,4 @@
-"""From arguments and Scrapy's settings to the configuration of a crawl."""
+"""Reads the configuration of a crawl from arguments and Scrapy's settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from focuscrawl.crawl_config import (
 )
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import is_reserved
-from focuscrawl.foundation.user_input import number, validated, whole_number
+from focuscrawl.foundation.user_input import number, validate, whole_number
 from focuscrawl.settings import DOWNLOAD_MAXSIZE
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_REPLAY = "focuscrawl.downloadhandlers.replay.ReplayDownloadHandler"
 _DEMO_CRITICS = (DEFAULT_CRITIC, "demo")
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
-#: settings of Scrapy's that a crawl goes by; a crawl without a request at a time would never end
+# parsers of Scrapy's settings; without a single concurrent request a crawl would never stop
 _AT_LEAST_ONE, _SECONDS = whole_number(1), number()
 
 
@@ -39,19 +39,21 @@ def read_config(
     *,
     may_be_demo: bool = False,
 ) -> CrawlConfig:
-    """Return the configuration of a crawl: what arguments say, else settings, else the defaults.
+    """Return the configuration of a crawl; arguments override settings.
 
-    With a recorded web, `settings` are changed to what makes sense for one.
+    For a recorded web, ``settings`` are changed to those of a replay.
 
     Parameters
     ----------
-    arguments : by name, as given with ``-a``
-    may_be_demo : where no web is named, the demo's critic crawls the demo web
+    arguments : mapping of str to str
+        Values of ``-a`` by name.
+    may_be_demo : bool
+        Crawl the demo web if the critic is that of the demo and no web is named.
 
     Raises
     ------
     UserError
-        An argument or a setting does not exist, or cannot have its value.
+        An argument or a setting is unknown, or has an invalid value.
     """
     given = config_as_written(settings, arguments)
     config = _with_demo_web(given) if may_be_demo else given
@@ -59,21 +61,21 @@ def read_config(
     if replay:
         _use_recording(settings)
     values: dict[str, Any] = {}
-    if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's own: a gigabyte
+    if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's default is a gigabyte
         values["meta"] = {"download_maxsize": DOWNLOAD_MAXSIZE, **config.meta}
     if "obey_meta_robots" not in written:
         values["obey_meta_robots"] = not replay
     if "meta_refresh" not in written and not replay and settings.getbool("METAREFRESH_ENABLED"):
         values["meta_refresh"] = settings.getfloat("METAREFRESH_MAXDELAY")
     concurrency, per_host = (
-        _AT_LEAST_ONE.read(f"setting {name}", settings.get(name))
+        _AT_LEAST_ONE.parse(f"setting {name}", settings.get(name))
         for name in ("CONCURRENT_REQUESTS", "CONCURRENT_REQUESTS_PER_DOMAIN")
     )
     return config.with_values(
         **values,
         concurrency=concurrency,
         per_host=concurrency if replay else per_host,
-        delay=_SECONDS.read("setting DOWNLOAD_DELAY", settings.get("DOWNLOAD_DELAY")),
+        delay=_SECONDS.parse("setting DOWNLOAD_DELAY", settings.get("DOWNLOAD_DELAY")),
         own_names=config.private_addresses != CrawlConfig().private_addresses
         or (settings.getpriority("TWISTED_DNS_RESOLVER") or 0) > 0,
     )
@@ -82,19 +84,19 @@ def read_config(
 def config_as_written(
     settings: BaseSettings, arguments: Mapping[str, str] | None = None
 ) -> CrawlConfig:
-    """Return what arguments and settings say, without what follows from it for a crawl."""
+    """Return the configuration of arguments and settings, without values derived from Scrapy's."""
     written, named = _written(settings, arguments or {})
-    return validated(CrawlConfig, written, named=named)
+    return validate(CrawlConfig, written, named=named)
 
 
 def _written(
     settings: BaseSettings, arguments: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return what was written for fields, and the name of the setting or argument of each."""
+    """Return the given value of each field, and the name of its setting or argument."""
     for name in sorted(each for each in settings if each.upper().startswith(PREFIX)):
         if name not in SETTINGS:
             (near,) = difflib.get_close_matches(name.upper(), SETTINGS, n=1, cutoff=0.0)
-            raise UserError(f"there is no setting {name}: do you mean {near}?")
+            raise UserError(f"unknown setting {name}: did you mean {near}?")
     written: dict[str, Any] = {}
     for setting, field in SETTINGS.items():
         value = settings.get(setting)
@@ -104,17 +106,17 @@ def _written(
     named = {field: setting_name(field) for field in written}
     for name, text in arguments.items():
         if name not in ARGUMENTS:
-            raise UserError(f"unknown argument {name}: there are {', '.join(ARGUMENTS)}")
+            raise UserError(f"unknown argument {name}: valid arguments are {', '.join(ARGUMENTS)}")
         if not text.strip():
-            raise UserError(f"argument {name} is empty: give it a value or leave it out")
+            raise UserError(f"argument {name} is empty: add a value, or remove the argument")
         written[name], named[name] = text, name
     return written, named
 
 
 def _with_demo_web(config: CrawlConfig) -> CrawlConfig:
-    """Let the demo's critic crawl the demo web, the only one it knows, where no web is named.
+    """Set the demo web for a crawl with the critic of the demo, if no web is named.
 
-    But not with seeds of the live Web, and not if a live crawl is to be resumed.
+    Not for start pages on the live Web, and not for a resumed crawl of the live Web.
     """
     if config.critic not in _DEMO_CRITICS or config.web or config.knowledge:
         return config
@@ -132,10 +134,10 @@ def _with_demo_web(config: CrawlConfig) -> CrawlConfig:
 
 
 def _use_recording(settings: BaseSettings) -> None:
-    """Set what makes sense for a recording: no network, no waiting, one request at a time.
+    """Change the settings to those of a replay: no network, no delays, one request at a time.
 
-    A recording answers at once: more requests at a time would only make the crawl choose links
-    before it has seen the pages that speak for or against them.
+    Concurrent requests would save no time, and the crawl would choose links before it has judged
+    the latest pages.
     """
     for name, value in {
         "DOWNLOAD_HANDLERS": dict.fromkeys(_NOT_FOLLOWED) | {"http": _REPLAY, "https": _REPLAY},

@@ -1,4 +1,4 @@
-"""Training instances (u,v) for a file of JSON lines or a callable of the user."""
+"""Writes training instances (u,v) to a JSON lines file, or passes them to a user's callable."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.page import PageView
 
-_MOST = 200_000  # links that wait for their targets
+_MAX_WAITING = 200_000  # links whose target is not judged yet
 D_MAX = 5  # DOM offsets on either side of a link [A02 section 3.4]
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A link (u,v) with both ends judged [A02 section 2.2].
+    """A link (u,v) between two judged pages [A02 section 2.2].
 
     Attributes
     ----------
-    source, target : URLs of u and v
-    anchor : text of the link
-    features : words around the link by DOM offset, ``word@offset``, each once (methods 4.2)
-    score : of the link, when it was found; None: not followed
-    relevance_source, relevance_target : R(u), and R(v), the label
+    source, target : str
+        URLs of u and v.
+    anchor : str
+        Text of the link.
+    features : tuple of str
+        Distinct words around the link with DOM offset, ``word@offset`` (methods 4.2).
+    score : float or None
+        Score of the link when it was found; None if not followed.
+    relevance_source, relevance_target : float
+        Relevance of u, and relevance of v, which is the label.
     """
 
     source: str
@@ -51,36 +56,32 @@ class Instance:
 
 
 class InstanceFeed:
-    """Pairs every link that this run finds with the relevance of its target.
+    """Emits an instance for each link that this run finds, when the target is judged.
 
-    Links of earlier runs are not among them: their words were not stored. Nor are those whose
-    targets were not fetched while 200,000 other links were found.
-
-    Parameters
-    ----------
-    named : a callable, or the name of a file, see `instance_sink`
+    Links of earlier runs are left out, because the store does not contain their words. Links are
+    dropped if the crawl finds 200,000 others before it fetches the target.
     """
 
-    def __init__(self, crawl: Crawl, named: Path | Callable[[Instance], object]) -> None:
+    def __init__(self, crawl: Crawl, destination: Path | Callable[[Instance], object]) -> None:
         self._crawl = crawl
         self._file: TextIO | None = None
-        if isinstance(named, Path):
-            self._file = named.open("a", encoding="utf-8")
+        if isinstance(destination, Path):
+            self._file = destination.open("a", encoding="utf-8")
             self._emit: Callable[[Instance], object] = self._write
         else:
-            self._emit = named
-        # by the id of their target, which is not judged yet; the oldest first
+            self._emit = destination
+        # by URL id of the target, oldest first
         self._links: dict[int, list[Instance]] = {}
         self._waiting = 0
         self._relevance: dict[int, float] = {}
 
     @classmethod
     def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
-        """Create the feed that ``FOCUSCRAWL_INSTANCES`` names; None: it names none."""
-        named = instance_sink(crawl.config.instances)
-        if named is None:
+        """Create the feed of ``FOCUSCRAWL_INSTANCES``, or return None without that setting."""
+        destination = instance_sink(crawl.config.instances)
+        if destination is None:
             return None
-        feed = cls(crawl, named)
+        feed = cls(crawl, destination)
         crawler.signals.connect(feed.close, signals.spider_closed)
         return feed
 
@@ -94,7 +95,7 @@ class InstanceFeed:
             self._file.close()
 
     def add(self, visit: PageVisit) -> None:
-        """Add a visit that was expanded: v of the links into it, u of its own."""
+        """Emit the instances of links to an expanded page, and collect the page's own links."""
         if visit.is_refetch:
             return
         self._relevance[visit.url_id] = visit.relevance
@@ -102,7 +103,7 @@ class InstanceFeed:
             self._emit(replace(link, target=visit.url, relevance_target=visit.relevance))
         if visit.view is None or not visit.link_rows:
             return
-        words = _features(visit.view, [row.dom_position for row in visit.link_rows])
+        words = _link_features(visit.view, [row.dom_position for row in visit.link_rows])
         for row, features in zip(visit.link_rows, words, strict=True):
             known = self._relevance.get(row.target)
             target = "" if known is None else self._crawl.urls[row.target]
@@ -114,7 +115,7 @@ class InstanceFeed:
             else:
                 self._links.setdefault(row.target, []).append(link)
                 self._waiting += 1
-        while self._waiting > _MOST:
+        while self._waiting > _MAX_WAITING:
             self._pop(next(iter(self._links)))
 
     def _pop(self, target: int) -> list[Instance]:
@@ -123,32 +124,38 @@ class InstanceFeed:
         return links
 
 
-def instance_sink(named: str | None) -> Path | Callable[[Instance], object] | None:
-    """Return where instances go: to a file, or to a ``module:callable``; None: nowhere.
+def instance_sink(destination: str | None) -> Path | Callable[[Instance], object] | None:
+    """Return the file, or the callable ``module:callable``, that receives the instances.
 
     Raises
     ------
     UserError
-        There is no such callable, or no folder for the file.
+        The callable or the folder of the file does not exist.
     """
-    if not named:
+    if not destination:
         return None
-    module, colon, name = named.partition(":")
-    if not colon or "/" in named:
-        if not Path(named).parent.is_dir():
-            raise UserError(f"FOCUSCRAWL_INSTANCES={named}: there is no such folder")
-        return Path(named)
+    module, colon, name = destination.partition(":")
+    if not colon or "/" in destination:
+        if not Path(destination).parent.is_dir():
+            raise UserError(
+                f"FOCUSCRAWL_INSTANCES={destination}: the folder does not exist: create the folder"
+            )
+        return Path(destination)
     try:
         found: Any = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {error}") from None
+        raise UserError(
+            f"FOCUSCRAWL_INSTANCES={destination}: cannot import the callable: {error}"
+        ) from None
     if not callable(found):
-        raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {name} cannot be called")
+        raise UserError(
+            f"FOCUSCRAWL_INSTANCES={destination}: {name} is not callable: name a function"
+        )
     return cast("Callable[[Instance], object]", found)
 
 
-def _features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
-    """Return the features ⟨t,d⟩ of the links that start at some DOM leaves."""
+def _link_features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
+    """Return the features ⟨t,d⟩ of the links that start at the DOM leaves ``left``."""
     right = dict(zip(view.links.left.tolist(), view.links.right.tolist(), strict=True))
     around = window(
         np.arange(len(view.tokens), dtype=np.uint64),
@@ -159,11 +166,11 @@ def _features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
     )
     ends = np.cumsum(around.lengths)
     tokens = [view.tokens[i] for i in around.words.tolist()]
-    named = [
+    names = [
         intern(f"{token}@{d}") for token, d in zip(tokens, around.offset.tolist(), strict=True)
     ]
     starts = (ends - around.lengths).tolist()
     return [
-        tuple(dict.fromkeys(named[start:end]))
+        tuple(dict.fromkeys(names[start:end]))
         for start, end in zip(starts, ends.tolist(), strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Log records fit for a terminal, and Scrapy without the components that a crawl does not use."""
+"""Removes control characters and passwords from the log, and disables unused Scrapy components."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _TRACEBACKS = logging.Formatter()
 
 
 class SanitizedRecord(logging.LogRecord):
-    """A record without control characters and credentials of URLs, in text and traceback.
+    """Log record without control characters and credentials of URLs, in text and traceback.
 
-    For ``logging.setLogRecordFactory``: then no handler needs to know.
+    ``logging.setLogRecordFactory`` installs this class for all handlers.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
             error = self.exc_info[1]
-            # formatters take the text that is there instead of making their own
+            # formatters use this text instead of formatting the traceback again
             self.exc_text = sanitize(
-                str(error)  # for what the user has to put right a traceback is no help
+                str(error)  # the one-line message of an error that the user can correct
                 if isinstance(error, UserError)
                 else _TRACEBACKS.formatException(self.exc_info)
             )
@@ -45,53 +45,52 @@ class SanitizedRecord(logging.LogRecord):
 
 
 def sanitize(text: str) -> str:
-    """Return `text` without control characters and without credentials of URLs."""
+    """Return a text without control characters and without credentials of URLs."""
     return without_credentials(printable(text))
 
 
-_REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
-#: switches of extensions that Scrapy imports, with a web server or a shell, to see they are off
+_REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # needed by RedirectMiddleware
+# settings of extensions that are slow to import and that Scrapy imports even if disabled
 _SWITCHES = {
     "scrapy.extensions.remote_control.RemoteControl": "REMOTE_CONTROL_ENABLED",
     "scrapy.extensions.telnet.TelnetConsole": "TELNETCONSOLE_ENABLED",
 }
-#: what a recording, which answers at once, does not need
-_FOR_NETWORKS = (
+# not needed in a replay
+_NETWORK_MIDDLEWARES = (
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware",
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware",
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware",
 )
-_DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
+_DEBUG_LEVELS = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
 def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
-    """Switch off Scrapy's own spider middlewares, unused extensions, and log lines for each page.
+    """Disable Scrapy's own spider middlewares, unused extensions, and log lines for each page.
 
-    Each of the middlewares would pass every visit through generators of its own; a line of the
-    log is made whether it is shown or not. What users have set stays.
-
-    Parameters
-    ----------
-    replays : pages come from a recording: nothing is added to requests for a network either
+    The middlewares would pass every visit through further generators, and Scrapy formats log
+    lines even if they are not shown. Settings of users are not changed. For ``replays``, the
+    downloader middlewares for networks are disabled, too.
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:
             component = load_object(path)
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
-    for path in _FOR_NETWORKS if replays else ():
+    for path in _NETWORK_MIDDLEWARES if replays else ():
         component = load_object(path)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", component, None)
     for path, switch in _SWITCHES.items():
         if not settings.getbool(switch):
             settings["EXTENSIONS_BASE"].pop(path, None)
-    if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
+    if settings.get("LOG_LEVEL") not in _DEBUG_LEVELS and not settings.getpriority(
+        "LOG_FORMATTER"
+    ):
         settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
 
 
 class QuietFormatter(LogFormatter):
-    """Returns None for a page or an item: then Scrapy logs nothing."""
+    """Log formatter that suppresses the log lines for pages and items by returning None."""
 
     def crawled(  # type: ignore[override]  # None is documented, though not in the type
         self, request: Request, response: Response, spider: Spider
@@ -106,7 +105,7 @@ class QuietFormatter(LogFormatter):
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
-        """Log nothing for what is no item; what a user's pipeline drops is logged as by Scrapy."""
+        """Log items that a user's pipeline drops; log nothing for visits that are not items."""
         ours = ("excluded", "is_refetch", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""Pages of other projects' spiders between their answer and the end of their callback."""
+"""Pages of a project's own spider from their answer until their callback has finished."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _OpenPage:
 
 
 class OpenPages:
-    """Judged pages whose callback is still at work: neither expanded nor recorded.
+    """Judged pages that are not expanded or recorded, because their callback has not finished.
 
-    The requests of a callback are queued with its page, in one step, when it is done. So no link
-    is fetched before the crawl knows the spider's request for it; and a page whose callback was
-    cut short by a crash is fetched again when the crawl is resumed.
+    When the callback has finished, its requests are queued together with the page. Hence no link
+    is fetched before the spider's request for it is known. A page whose callback was interrupted
+    by a crash is fetched again when the crawl resumes.
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class OpenPages:
         self._crawl = crawl
         self._visit_lock = visit_lock
         self._pages: dict[int, _OpenPage] = {}
-        self._on_their_way: WeakSet[Request] = WeakSet()
-        self._take: Callable[[Request], bool] = bool
+        self._already_queued: WeakSet[Request] = WeakSet()
+        self._queue_request: Callable[[Request], bool] = bool
         self._texts = texts
         self._dates = SitemapDates(crawler.spider)
 
@@ -64,16 +64,16 @@ class OpenPages:
     def __contains__(self, url_id: int) -> bool:
         return url_id in self._pages
 
-    def set_request_handler(self, take: Callable[[Request], bool]) -> None:
-        """Set what queues the requests of callbacks; it returns False for those to be dropped."""
-        self._take = take
+    def set_request_handler(self, queue_request: Callable[[Request], bool]) -> None:
+        """Set the function that queues a callback's request, or returns False to drop it."""
+        self._queue_request = queue_request
 
     def open(self, visit: PageVisit) -> None:
-        """Keep a judged visit until its callback is done."""
+        """Keep a judged visit until its callback has finished."""
         self._pages[visit.url_id] = _OpenPage(visit)
 
     def links_of(self, url_id: int) -> list[str]:
-        """Return the URLs of an open page's links that the crawl may follow by itself."""
+        """Return the links of an open page that the crawl may follow without a request."""
         page = self._pages.get(url_id)
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
@@ -87,31 +87,31 @@ class OpenPages:
         ]
 
     def mark_followed(self, url_id: int, url: str) -> None:
-        """Record that a link of an open page is followed without a request of its callback."""
+        """Mark a link of an open page that is followed without a request of the callback."""
         self._pages[url_id].followed.add(url)
 
     def add_request(self, url_id: int, request: Request) -> None:
-        """Keep a request that the callback of an open page has yielded."""
+        """Keep a request that the callback of an open page yielded."""
         self._pages[url_id].requests.append(request)
-        self._on_their_way.add(request)
+        self._already_queued.add(request)
 
     def queue_redirect(self, request: Request) -> Request:
-        """Queue a request for where a page has moved, and return it for the engine."""
-        self._take(request)
-        self._on_their_way.add(request)
+        """Queue a request for the target of a redirect, and return it for the engine."""
+        self._queue_request(request)
+        self._already_queued.add(request)
         return request
 
     def was_queued(self, request: Request) -> bool:
         """Tell whether a request from the engine was queued with its page.
 
-        It may come long after the callback is done, or never.
+        The engine may pass on a request long after the callback has finished, or never.
         """
-        kept = request in self._on_their_way
-        self._on_their_way.discard(request)
-        return kept
+        was_queued = request in self._already_queued
+        self._already_queued.discard(request)
+        return was_queued
 
     async def finish(self, url_id: int) -> None:
-        """Expand and record an open page, queue what its callback asked for, keep its text."""
+        """Expand and record an open page, queue its callback's requests, and extract its text."""
         page = self._pages.get(url_id)
         if page is None or page.finishing:
             return
@@ -130,27 +130,27 @@ class OpenPages:
         refused: frozenset[str] = frozenset()
         if visit.view is not None and self._crawl.config.obey_meta_robots:
             refused = nofollow_urls(visit.view)
-        wanted = [each for each in requests if normalize(each.url) not in refused]
-        if len(wanted) < len(requests):
-            self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
-        urls = {normalize(request.url) for request in wanted}
+        allowed = [each for each in requests if normalize(each.url) not in refused]
+        if len(allowed) < len(requests):
+            self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(allowed))
+        urls = {normalize(request.url) for request in allowed}
         visit.requested = frozenset(url for url in urls | followed if url is not None)
-        await self.record(visit, self._dates.newest_first(wanted))
+        await self.record(visit, self._dates.newest_first(allowed))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
-        """Expand and record a judged visit, queue the requests for its links, and report it."""
+        """Expand and record a judged visit, queue the requests, and call `report`."""
         async with self._visit_lock.hold(visit):
             with halt_on_error(self._crawl, visit.url_id):
                 await expand_visit(self._crawl, visit)
                 self._crawl.record(visit, time.monotonic())
             for request in requests:
-                if not self._take(request):
+                if not self._queue_request(request):
                     send = self._crawler.signals.send_catch_log
                     send(signals.request_dropped, request=request, spider=self._crawler.spider)
         self.report(visit)
 
     def report(self, visit: PageVisit) -> None:
-        """Count a recorded visit, emit its instances and send `page_visited`."""
+        """Count a recorded visit, emit its training instances, and send `page_visited`."""
         if visit.is_refetch:
             count_refetch(self._crawler.stats, visit)
             return

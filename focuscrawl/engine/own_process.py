@@ -1,6 +1,6 @@
-"""The set-up of a process that ``scrapy crawl focused`` has to itself: memory, threads, pauses.
+"""Sets up memory, threads and garbage collection of the process of ``scrapy crawl focused``.
 
-Not for processes of other programs, which use the add-on or a `focuscrawl.crawl.Crawl`.
+Not used in processes of other programs, which use the add-on or a `focuscrawl.crawl.Crawl`.
 """
 
 from __future__ import annotations
@@ -19,45 +19,44 @@ if TYPE_CHECKING:
 
 # of mallopt(3)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
-_LARGE = 8 << 20  # bytes
-_LEFT = 64 << 20
-_CONTAINERS = 10_000
+_MMAP_THRESHOLD = 8 << 20  # bytes
+_TRIM_THRESHOLD = 64 << 20
+_GC_THRESHOLD = 10_000
 
 
 def set_up_process(crawler: Crawler) -> None:
-    """Set up the process for the one crawl of `crawler`, so that it can last for weeks.
+    """Set up the process for a single crawl that can run for weeks.
 
-    numpy has to be loaded by now: only loaded libraries can be limited to one thread, and to
-    share small vectors among threads of BLAS takes longer than the work on them.
+    numpy must have been imported, because only loaded libraries can be limited to one thread.
+    For small vectors one BLAS thread is faster than several.
     """
     shorten_callback_delay()
     _return_large_arrays()
     threadpool_limits(1, user_api="blas")
-    crawler.signals.connect(_freeze, signal=signals.spider_opened, weak=False)
+    crawler.signals.connect(_tune_garbage_collector, signal=signals.spider_opened, weak=False)
 
 
 def _return_large_arrays() -> None:
-    """Return arrays of 8 MB and more to the system when they are freed, if the C library is glibc.
+    """Make glibc return arrays of 8 MB and more to the system when they are freed.
 
-    Columns that grow are copied to larger ones again and again. glibc keeps what was freed, up to
-    32 MB a piece, and fills the holes with small objects: after some thousand pages half of a
-    crawl's growth is such holes. Smaller arrays it should keep: a lesson creates dozens of a few
-    megabytes, and the system clears each new page of memory. One heap, of which up to 64 MB stay,
-    lets all threads use them again.
+    Growing columns are copied to larger arrays repeatedly. By default glibc keeps freed blocks of
+    up to 32 MB and fills the holes with small objects. After some thousand pages, such holes are
+    half of a crawl's growth. Smaller arrays are kept, because training creates dozens of them and
+    the system clears each new page of memory. All threads share one heap, which keeps 64 MB.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _LARGE)
-        mallopt(_M_TRIM_THRESHOLD, _LEFT)
+        mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
         mallopt(_M_ARENA_MAX, 1)
 
 
-def _freeze() -> None:
-    """Exempt all present objects from full collections, which block the event loop.
+def _tune_garbage_collector() -> None:
+    """Exempt all present objects from garbage collection, which blocks the event loop.
 
-    And collect garbage after 10,000 new containers, not after 700: one page has thousands of rows
-    and texts, which need no collection.
+    Also collect after 10,000 new containers instead of 700, because one page creates thousands of
+    rows and texts that reference counting frees.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_CONTAINERS, *gc.get_threshold()[1:])
+    gc.set_threshold(_GC_THRESHOLD, *gc.get_threshold()[1:])

@@ -1,4 +1,4 @@
-"""Parsing pages and scoring links where that does not block the event loop."""
+"""Parses pages and scores links without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -30,77 +30,78 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# The apprentice takes a millisecond for 40 links, or for 2,500 words.
+# The apprentice scores 40 links, or reads 2,500 words, in a millisecond.
 _MANY_LINKS = 500
 _WORDS_A_LINK = 60
-_LARGE = 1_700_000  # bytes; decoding more alone holds the interpreter for too long
+_MAX_IN_THREAD = 1_700_000  # bytes; decoding a larger page blocks all threads for too long
 
 
 async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
-    """Do what `Crawl.expand` does; the caller has the turn (`focuscrawl.engine.visits.VisitLock`).
+    """Expand a visit like `Crawl.expand`; the caller has the `focuscrawl.engine.visits.VisitLock`.
 
-    Links of a long page of the live Web are scored in a thread, and queued some at a time. A
-    replay has no connections that wait, and its web is not to be read in two threads.
+    Links of a long page of the live Web are scored in a thread and queued in several steps. A
+    replay has no open connections, and its recorded web must not be read in two threads.
     """
     if crawl.web is not None or visit.view is None or not _is_long(visit.view):
         crawl.expand(visit)
         return
-    await _let_others_in()
+    await _yield_to_event_loop()
     page = crawl.start_expansion(visit)
     if page is None:
         return
     in_thread = deferToThread(crawl.score, visit, page)
     scored = await maybe_deferred_to_future(in_thread)
     for _ in crawl.finish_expansion(visit, page, scored):
-        await _let_others_in()
+        await _yield_to_event_loop()
 
 
 def _is_long(view: PageView) -> bool:
     return len(view.links) + len(view.tokens) // _WORDS_A_LINK > _MANY_LINKS
 
 
-async def _let_others_in() -> None:
-    # until the event loop has looked at its connections
+async def _yield_to_event_loop() -> None:
     later: Deferred[None] = Deferred()
     call_later(0, later.callback, None)
     await maybe_deferred_to_future(later)
 
 
 class PageParsing:
-    """Parses small pages at once, large ones in a thread, and the hardest in another process.
+    """Parses small pages at once, large pages in a thread, and complex pages in a child process.
 
-    Documents that are no HTML are read in that process, too, whatever their size. Pages that are
-    not parsed at once take turns: side by side they would take memory, and no less time. In a
-    replay nobody waits for the event loop, so large pages are parsed at once.
+    Site maps, feeds and PDF are always read in the child process. Only one page at a time is in
+    the thread or the process, because several would need more memory and no less time. A replay
+    parses large pages at once, because blocking the event loop does no harm.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._apart = ParserProcess()
+        self._parser_process = ParserProcess()
         replays = self._crawl.web is not None
-        self._at_once = (ParseCost.LARGE, _LARGE) if replays else (ParseCost.SMALL, SMALL_SIZE)
-        self._given_up = False
-        self._one_aside = DeferredLock()
+        self._at_once = (
+            (ParseCost.LARGE, _MAX_IN_THREAD) if replays else (ParseCost.SMALL, SMALL_SIZE)
+        )
+        self._cancelled = False
+        self._thread_lock = DeferredLock()
         crawler.signals.connect(self.close, signal=signals.spider_closed)
 
     async def parse(self, visit: PageVisit) -> None:
-        """Set the visit's `view`; a page that cannot be parsed has an `error` instead.
+        """Set the visit's ``view``, or its ``error`` if the page cannot be parsed.
 
         Raises
         ------
         RequestCancelledError
-            The crawl ends; the URL is queued again.
+            The crawl stops, and the URL is queued again.
         WorkerError
-            The process cannot start; the crawl is halted, the URL queued again.
+            The child process cannot start. The crawl is halted, and the URL is queued again.
         """
         try:
             kind = self._crawl.document_kind(visit)
             if kind is not None:
-                await self._aside(self._read_blocking, visit, kind)
+                await self._run_in_thread(self._read_blocking, visit, kind)
             elif not self._parse_at_once(visit) and self._crawl.is_page(visit):
-                await self._aside(self._parse_blocking, visit)
+                await self._run_in_thread(self._parse_blocking, visit)
         except ParseLimitError:
-            if self._given_up:
+            if self._cancelled:
                 self._crawl.requeue(visit.url_id, time.monotonic())
                 raise RequestCancelledError("the crawl ends") from None
             visit.error = TOO_HARD
@@ -112,13 +113,13 @@ class PageParsing:
             visit.error = describe_error(error)
 
     def cancel(self) -> None:
-        """Stop parsing pages that are not parsed at once: the crawl has to end."""
-        self._given_up = True
-        self._apart.close()
+        """Stop parsing in the thread and the process, because the crawl has to stop."""
+        self._cancelled = True
+        self._parser_process.close()
 
     def close(self) -> None:
-        """Stop the process that parses pages, if there is one."""
-        self._apart.close()
+        """Stop the child process."""
+        self._parser_process.close()
 
     def _parse_at_once(self, visit: PageVisit) -> bool:
         most, size = self._at_once
@@ -130,24 +131,24 @@ class PageParsing:
             return False
         return True
 
-    async def _aside(self, parse: Callable[..., None], *given: object) -> None:
-        await maybe_deferred_to_future(self._one_aside.acquire())
+    async def _run_in_thread(self, parse: Callable[..., None], *given: object) -> None:
+        await maybe_deferred_to_future(self._thread_lock.acquire())
         try:
-            if self._given_up:
+            if self._cancelled:
                 raise ParseLimitError
             await maybe_deferred_to_future(deferToThread(parse, *given))
         finally:
-            self._one_aside.release()
+            self._thread_lock.release()
 
     def _read_blocking(self, visit: PageVisit, kind: str) -> None:
-        self._crawl.read(visit, kind, self._apart.parse_document)
+        self._crawl.read(visit, kind, self._parser_process.parse_document)
 
     def _parse_blocking(self, visit: PageVisit) -> None:
-        if visit.bytes <= _LARGE:
+        if visit.bytes <= _MAX_IN_THREAD:
             with suppress(ParseLimitError):
                 self._crawl.parse(visit, ParseCost.LARGE)
                 return
-        sent = visit.download
-        visit.view = self._apart.parse_page(
-            sent.body, visit.url, encoding=sent.encoding, robots=sent.robots
+        download = visit.download
+        visit.view = self._parser_process.parse_page(
+            download.body, visit.url, encoding=download.encoding, robots=download.robots
         )

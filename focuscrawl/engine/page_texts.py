@@ -1,4 +1,4 @@
-"""Extraction of the main text of pages while the crawl runs, beside the event loop."""
+"""Extracts the main text of pages in child processes while the crawl runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twisted.python.threadpool import ThreadPool
 from focuscrawl.crawl.visit import Visit
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.page.documents import PDF
-from focuscrawl.report.plain_text import without_controls
+from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import ExtractorPool
 from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import TextStore
@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 
 TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
 _TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
-_AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
-_NICENESS = 10  # a tenth of a core that the crawl wants, too: texts get done
-_MANY = 10  # pages that wait at the end and are worth a line in the log
-_COPIED = (  # attributes of `PageText` that `TextVisit` has, too
+_MAX_QUEUED_SIZE = 100_000_000  # bytes of queued pages; beyond, the crawl waits for texts
+_NICENESS = 10  # leaves about a tenth of a busy core to the extraction
+_LOG_ABOVE = 10  # queued pages at the end of the crawl that are logged
+_COPIED = (  # attributes of both `PageText` and `TextVisit`
     *("description", "author", "date", "language"),
     *("canonical", "license", "kind", "extractor"),
 )
@@ -46,14 +46,15 @@ _COPIED = (  # attributes of `PageText` that `TextVisit` has, too
 
 @dataclass(slots=True, kw_only=True)
 class TextVisit(Visit):
-    """A recorded fetch, and the text of its page: Scrapy's item with ``FOCUSCRAWL_TEXT``.
+    """A recorded fetch with the text of its page: the item with ``FOCUSCRAWL_TEXT``.
 
-    The names are those of an exported corpus (docs/how-to/export.md). All are None where no text
-    was wanted, as for pages off the topic, or where there is none.
+    The fields are those of an exported corpus (docs/how-to/export.md). All are None for pages
+    without text and for pages that need no text, such as off-topic pages.
 
     Attributes
     ----------
-    text_error : why there is no text though it was wanted
+    text_error : str or None
+        Reason why the text of a relevant page is missing.
     """
 
     text: str | None = None
@@ -73,18 +74,12 @@ class TextVisit(Visit):
     def of(
         cls, visit: Visit, found: PageText | str | None = None, *, markdown: bool = False
     ) -> TextVisit:
-        """Return a fetch with what was found on its page.
-
-        Parameters
-        ----------
-        found : the text, or why there is none; None: none was wanted
-        markdown : write headings, lists and emphasis as Markdown
-        """
+        """Return the item of a fetch; ``found`` is the text or the reason why it is missing."""
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
             item.text_error = found
         elif found is not None:
-            found = found.map(without_controls)
+            found = found.map(strip_controls)
             item.title = visit.title or found.title
             item.text = found.markdown if markdown else found.text
             item.hash = sha256(found.text.encode("utf-8", "surrogatepass")).hexdigest()
@@ -95,11 +90,11 @@ class TextVisit(Visit):
 
 
 class PageTexts:
-    """Extracts the text of relevant pages in other processes, and stores it (`TextStore`).
+    """Extracts the text of relevant pages in child processes, and stores it (`TextStore`).
 
-    Pages wait for their text as Scrapy's items, so that ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` bounds
-    how far the crawl gets ahead; a crawl that is over waits for the last texts. The processes
-    have a lower priority than the crawl.
+    Pages are queued as Scrapy's items, so that ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of
+    the queue. When the crawl stops, it waits for the last texts. The child processes have a lower
+    priority than the crawl.
 
     Raises
     ------
@@ -111,12 +106,17 @@ class PageTexts:
         config = crawl.config
         self._crawler = crawler
         self._crawl = crawl
-        self._taking = config.text
-        if not self._taking:
+        self._is_extracting = config.text
+        if not self._is_extracting:
             return
-        self._name, self._least = config.text_extractor, config.text_min_relevance
+        self._extractor_name, self._min_relevance = (
+            config.text_extractor,
+            config.text_min_relevance,
+        )
         self._store = TextStore(self._crawl.folder.path)
-        self._extractor = ExtractorPool(self._name, config.text_processes, niceness=_NICENESS)
+        self._extractor = ExtractorPool(
+            self._extractor_name, config.text_processes, niceness=_NICENESS
+        )
         self._threads = ThreadPool(0, config.text_processes, "texts")
         self._waiting = 0
         self._logged = False
@@ -124,47 +124,54 @@ class PageTexts:
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     def needs_text(self, visit: PageVisit) -> bool:
-        """Tell whether a recorded fetch is to have a text: whether collect would take it."""
+        """Tell whether a recorded fetch needs a text, by the rules of ``focuscrawl collect``."""
         return (
-            self._taking
+            self._is_extracting
             and visit.view is not None
             and visit.view.kind in ("", PDF)
             and visit.digest is not None
             and visit.duplicate_id is None
             and not visit.noindex
             and not visit.is_refetch
-            and visit.relevance >= self._least
+            and visit.relevance >= self._min_relevance
         )
 
     async def extract(self, visit: PageVisit) -> PageText | str:
-        """Return the text of a recorded fetch that is wanted, or why there is none.
+        """Return the text of a recorded fetch, or the reason why the text is missing.
 
-        The parsed page is dropped meanwhile: it takes several times the memory of its bytes.
+        The parsed page is dropped, because it needs several times the memory of the body.
         """
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         assert visit.digest is not None
         assert visit.view is not None
-        sent = visit.download
-        page = RawPage(visit.url, sent.body, sent.encoding, pdf=visit.view.kind == PDF)
+        download = visit.download
+        page = RawPage(visit.url, download.body, download.encoding, pdf=visit.view.kind == PDF)
         visit.view, visit.link_rows, visit.newly_queued = None, [], []
         self._waiting += 1
         try:
             text = await maybe_deferred_to_future(
-                deferToThreadPool(reactor, self._threads, self._take, visit.digest, page)
+                deferToThreadPool(
+                    reactor, self._threads, self._extract_or_load, visit.digest, page
+                )
             )
         except (UserError, WorkerError) as error:
-            if self._taking:
-                logger.error("no more texts are taken, focuscrawl collect can: %s", error)
-                self._taking = False
+            if self._is_extracting:
+                logger.error(
+                    "text extraction stopped: %s; `focuscrawl collect` extracts the other texts",
+                    error,
+                )
+                self._is_extracting = False
             return NOT_YET
         finally:
             self._waiting -= 1
         if text != NOT_YET:
             self._crawler.stats.inc_value(_NO_TEXTS if text == TOO_HARD else _TEXTS)
-        if self._crawl.stop_reason is not None and self._waiting > _MANY and not self._logged:
+        if self._crawl.stop_reason is not None and self._waiting > _LOG_ABOVE and not self._logged:
             self._logged = True
-            logger.info("the crawl is over, the text of %d pages is to be taken", self._waiting)
+            logger.info(
+                "the crawl has stopped; extracting the text of %d more pages", self._waiting
+            )
         return text
 
     def open(self) -> None:
@@ -176,41 +183,41 @@ class PageTexts:
         reactor.addSystemEventTrigger(*during, self.close)
 
     def cancel(self) -> None:
-        """Stop taking texts: the crawl has to end. `focuscrawl collect` takes the others."""
-        if self._taking:
-            self._taking = False
+        """Stop the extraction; ``focuscrawl collect`` can extract the missing texts later."""
+        if self._is_extracting:
+            self._is_extracting = False
             self._extractor.close()
 
     def close(self) -> None:
-        """Stop the processes; every page has its text by now, or is given up."""
+        """Stop the child processes and close the store."""
         self.cancel()
         if self._threads.started:
             self._threads.stop()
         self._store.close()
 
-    def _take(self, digest: bytes, page: RawPage) -> PageText | str:
+    def _extract_or_load(self, digest: bytes, page: RawPage) -> PageText | str:
         try:
-            text = self._store.get(digest, self._name)
+            text = self._store.get(digest, self._extractor_name)
         except KeyError:
-            text = self._extractor.extract_page(page) if self._taking else None
-            if not self._taking:
+            text = self._extractor.extract_page(page) if self._is_extracting else None
+            if not self._is_extracting:
                 return NOT_YET
-            self._store.put(digest, self._name, text)
+            self._store.put(digest, self._extractor_name, text)
         return TOO_HARD if text is None else text
 
 
 def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
-    """Check that texts can be taken, if they are wanted, and let more pages wait for them.
+    """Check that texts can be extracted, if requested, and allow a longer queue of pages.
 
     Raises
     ------
     UserError
         The extractor is not installed.
     WorkerError
-        A process that takes texts cannot start.
+        A child process cannot start.
     """
     if not config.text:
         return
     with ExtractorPool(config.text_extractor) as extractor:
         extractor.start()
-    settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")
+    settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _MAX_QUEUED_SIZE, priority="addon")

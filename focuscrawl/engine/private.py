@@ -1,9 +1,8 @@
-"""Everything that focuscrawl uses of Scrapy and Twisted beyond their documented interfaces.
+"""All uses of undocumented names of Scrapy and Twisted, which new versions may break.
 
-No other module does (`tests/unit/test_engine_private.py` checks that), so what a new version of
-either may break is on this page. All was tested with Scrapy 2.15 to 2.19 and Twisted 25.5 to
-26.10: ``make test`` runs the newest of them and ``make test-oldest`` the oldest. "Until" names
-what would make a use public, or unnecessary.
+`tests/unit/test_engine_private.py` checks that no other module has such uses. The uses were tested
+with Scrapy 2.15 to 2.19 and Twisted 25.5 to 26.10: ``make test`` uses the newest versions and
+``make test-oldest`` the oldest. "Until" names the change that would replace a use.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ if TYPE_CHECKING:
 
 
 def wake(crawler: Crawler) -> None:
-    """Make the engine ask the scheduler for requests now, not at its heartbeat of five seconds.
+    """Make the engine call the scheduler now instead of at the next heartbeat (5 seconds).
 
     Uses: ``engine._slot.nextcall``.
-    Until: a scheduler can set when it will have a request, or there is a public call.
+    Until: a scheduler can set the time of its next request, or the call is public.
     """
     slot = crawler.engine._slot
     if slot is not None:
@@ -47,48 +46,48 @@ def wake(crawler: Crawler) -> None:
 
 
 def is_closing(crawler: Crawler) -> bool:
-    """Tell whether the spider only waits for the requests that are under way.
+    """Tell whether the spider is closing and only waits for requests in flight.
 
     Uses: ``engine._slot.closing``.
-    Until: there is a signal for the beginning of the end; ``spider_closed`` comes at the end.
+    Until: Scrapy sends a signal when closing starts; ``spider_closed`` is sent at the end.
     """
     slot = crawler.engine._slot
     return slot is not None and slot.closing is not None
 
 
 def is_idle(crawler: Crawler) -> bool:
-    """Tell whether no request is with the downloader, and no answer or item with the scraper.
+    """Tell whether downloader and scraper have no requests, responses or items.
 
-    Requests of `engine.download_async`, for a robots.txt say, count; what the scheduler holds
-    does not. True before the spider is opened and after it is closed.
+    Requests of ``engine.download_async`` count, for example for a robots.txt. Requests in the
+    scheduler do not count. True before the spider is opened and after it is closed.
 
     Uses: ``engine._slot.inprogress``, ``engine.scraper.slot``.
-    Until: ``engine.spider_is_idle`` is documented, and does not ask the scheduler as well.
+    Until: ``engine.spider_is_idle`` is documented and does not include the scheduler.
     """
     slot, scraping = crawler.engine._slot, crawler.engine.scraper.slot
     return slot is None or not (slot.inprogress or (scraping and not scraping.is_idle()))
 
 
 def has_start_failed(crawler: Crawler) -> bool:
-    """Tell whether the spider's ``start`` raised an error; it is in the log.
+    """Tell whether the spider's ``start`` raised an error, which Scrapy has logged.
 
-    Uses: ``engine._start_error``, which not all of them have.
-    Until: ``spider_idle`` gets the reason that the spider would be closed for.
+    Uses: ``engine._start_error``, which some versions do not have.
+    Until: handlers of ``spider_idle`` get the reason for closing the spider.
     """
     return bool(getattr(crawler.engine, "_start_error", False))
 
 
 def is_paused(crawler: Crawler) -> bool:
-    """Tell whether ``engine.pause``, which is documented, was called last.
+    """Tell whether the engine is paused by the documented ``engine.pause``.
 
     Uses: ``engine.paused``.
-    Until: the attribute is documented, too.
+    Until: the attribute is documented.
     """
     return bool(crawler.engine.paused)
 
 
 def close_spider(crawler: Crawler, reason: str) -> None:
-    """End the crawl under the name of `reason`, when what is under way is done.
+    """Close the spider with a reason after the requests in flight have finished.
 
     Uses: ``engine.close_spider_async``.
     Until: the method is documented; raising ``CloseSpider`` works in some callbacks only.
@@ -97,9 +96,7 @@ def close_spider(crawler: Crawler, reason: str) -> None:
 
 
 def slot_delay(crawler: Crawler, slot: str) -> float | None:
-    """Return the seconds between two requests of a downloader slot; None: it has none yet.
-
-    AutoThrottle changes them as it goes.
+    """Return the delay of a downloader slot in seconds, which AutoThrottle changes, or None.
 
     Uses: ``engine.downloader.slots``.
     Until: AutoThrottle reports the delays it sets, by a signal or in ``request.meta``.
@@ -109,10 +106,10 @@ def slot_delay(crawler: Crawler, slot: str) -> float | None:
 
 
 def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]) -> None:
-    """Make all downloads by ``await wrapper(download, request)``, whichever their handler is.
+    """Replace the download of all handlers with ``await wrapper(download, request)``.
 
     Uses: ``engine.downloader.handlers.download_request_async``.
-    Until: requests under way can be cancelled, or a handler can be given one to stand before.
+    Until: requests in flight can be cancelled, or handlers can be wrapped.
     """
     handlers = crawler.engine.downloader.handlers
     download = handlers.download_request_async
@@ -125,12 +122,12 @@ def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]
 
 
 def shorten_callback_delay() -> None:
-    """Make Scrapy pause for a millisecond before a callback, not for a tenth of a second.
+    """Reduce Scrapy's delay before a callback from 0.1 seconds to a millisecond.
 
-    A crawl that makes one request at a time would spend most of its time in pauses.
+    A crawl with one request at a time would spend most of its time in these delays.
 
-    Uses: ``scrapy.utils.defer._DEFER_DELAY``, which 2.19 does without.
-    Until: the oldest Scrapy that is supported does.
+    Uses: ``scrapy.utils.defer._DEFER_DELAY``, which Scrapy 2.19 has removed.
+    Until: Scrapy 2.19 is the oldest supported version.
     """
     if hasattr(defer, "_DEFER_DELAY"):
         defer._DEFER_DELAY = 0.001
@@ -145,27 +142,31 @@ def limit_connections(
     error: Callable[[], Exception],
     check: Callable[[str], None] | None = None,
 ) -> None:
-    """Make a handler send each request once, and hang up on endless headers and wrong servers.
+    """Limit the size of response headers, check server addresses, and disable Twisted's retries.
 
-    Twisted reads headers, early hints included, for as long as a server sends some. It repeats a
-    request at once where a kept connection ends instead of an answer, without the host's delay.
+    Twisted reads headers, including early hints, without a limit. Twisted also repeats a request
+    immediately, without the host's delay, if a persistent connection was closed.
 
     Parameters
     ----------
-    most, error : bytes of the headers of an answer; raised for longer ones
-    check : called with the address of a server before anything is sent to it, not even for TLS;
-        what it raises is the outcome of the request
+    most : int
+        Bytes of the headers of a response.
+    error : callable
+        Returns the exception for longer headers.
+    check : callable or None
+        Called with the address of a server before any data is sent, even for TLS; an exception
+        is the outcome of the request.
 
     Uses: ``handler._pool``; the pool's ``_factory`` and ``retryAutomatically``;
     ``HTTP11ClientProtocol._parser``, ``._giveUp``.
-    Until: Twisted bounds the headers of a response, and Scrapy tells of connections and retries.
+    Until: Twisted limits the headers of a response, and Scrapy sends signals for connections.
     """
     pool: Any = handler._pool
     pool.retryAutomatically = False
     factory_class: Any = pool._factory
 
     class BoundedFactory(factory_class):  # type: ignore[misc]
-        """Makes protocols that count what comes before a body, for servers that passed."""
+        """Creates protocols that count the bytes of headers, for servers that passed the check."""
 
         def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
             if check is not None:
@@ -182,27 +183,27 @@ def _count_headers(protocol: Any, most: int, error: Callable[[], Exception]) -> 
 
     def data_received(data: bytes) -> None:
         nonlocal received, counted
-        parser = protocol._parser  # of the answer under way
+        parser = protocol._parser  # of the present response
         if parser is None or parser.state not in (STATUS, HEADER):
             take(data)
             return
-        if parser is not counted:  # the next answer of a kept connection
+        if parser is not counted:  # the next response on a persistent connection
             received, counted = 0, parser
         received += len(data)
         if received <= most:
             take(data)
             return
         protocol._giveUp(Failure(error()))  # type: ignore[no-untyped-call]
-        protocol.transport.abortConnection()  # whatever is still to come
+        protocol.transport.abortConnection()  # do not read the rest
 
     protocol.dataReceived = data_received
 
 
 def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
-    """Return the class that Scrapy's own handlers would give an answer: HTML, XML, text, ...
+    """Return the class that Scrapy's own handlers use for a response: HTML, XML, text and others.
 
     Uses: ``scrapy.responsetypes.responsetypes``.
-    Until: the function is documented for those who write download handlers.
+    Until: the function is documented for authors of download handlers.
     """
     return responsetypes.from_args(headers=headers, url=url, body=body)
 
@@ -211,7 +212,7 @@ def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
 
 
 def has_default_callback(spider: Spider) -> bool:
-    """Tell whether a spider takes pages whose requests name no callback.
+    """Tell whether a spider has a callback for requests without a callback.
 
     Uses: ``Spider._parse``, which `CrawlSpider` and others define.
     Until: Scrapy's generic spiders define ``parse``.
@@ -221,28 +222,27 @@ def has_default_callback(spider: Spider) -> bool:
 
 
 def is_started_by_command(spider: Spider) -> bool:
-    """Tell whether Scrapy gave a spider the requests of a command that looks at a page or two.
+    """Tell whether a command has replaced the spider's ``start``.
 
-    ``fetch``, ``parse``, ``check`` and ``bench`` put a ``start`` of their own in place of the
-    spider's.
+    The commands ``fetch``, ``parse``, ``check`` and ``bench`` replace ``start``.
 
     Uses: the modules of the commands.
-    Until: an add-on can ask which command it runs in.
+    Until: an add-on can find the command that is running.
     """
     return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
 
 
 def is_scrapy_program() -> bool:
-    """Tell whether the process is the program ``scrapy``, and no one else's.
+    """Tell whether the process runs the program ``scrapy``.
 
-    Uses: ``scrapy.cmdline`` is imported by the program alone.
-    Until: an add-on can end the command it runs in.
+    Uses: only this program imports ``scrapy.cmdline``.
+    Until: an add-on can end the command that is running.
     """
     return "scrapy.cmdline" in sys.modules
 
 
 def run_command(words: list[str], settings: Settings) -> None:
-    """Run a command of Scrapy's, with settings of one's own, and end the process with its code.
+    """Run a command of Scrapy with the given settings, and exit with its exit code.
 
     Uses: ``scrapy.cmdline.execute``.
     Until: the function is documented.
@@ -252,13 +252,13 @@ def run_command(words: list[str], settings: Settings) -> None:
     execute(words, settings)
 
 
-#: ``scrapy crawl``, whose options and arguments our own command takes over.
-#: Until: a command can ask for them without being one.
+#: ``scrapy crawl``, base class of our own command, which has the same options and arguments.
+#: Until: the class is documented.
 CrawlCommand = crawl.Command
 
 
 def spider_names(process: CrawlerProcessBase) -> list[str]:
-    """Return the spiders of the project.
+    """Return the names of the project's spiders.
 
     Uses: ``process.spider_loader``.
     Until: the attribute is documented.
@@ -279,12 +279,12 @@ def has_failed_to_start(process: CrawlerProcessBase) -> bool:
 
 
 def hide_setup_messages() -> None:
-    """Log Scrapy's own set-up from level WARNING on.
+    """Suppress Scrapy's log messages about its set-up below level WARNING.
 
-    Filters outlive the configuration of the log that follows, levels do not.
+    Uses filters, because Scrapy configures the levels later.
 
-    Uses: the names of its loggers.
-    Until: it logs that at level DEBUG.
+    Uses: the names of Scrapy's loggers.
+    Until: Scrapy logs these messages at level DEBUG.
     """
     for name in ("scrapy.addons", "scrapy.core.engine", "scrapy.middleware", "scrapy.utils.log"):
         logging.getLogger(name).addFilter(_is_warning)
@@ -295,9 +295,9 @@ def _is_warning(record: logging.LogRecord) -> bool:
 
 
 def is_not_settings_list(record: logging.LogRecord) -> bool:
-    """Leave Scrapy's list of all settings out of a log: what users have set may be a password.
+    """Return False for Scrapy's list of changed settings, which can contain passwords.
 
-    Uses: the words it begins with, in the logger ``scrapy.crawler``.
+    Uses: the first words of the message of the logger ``scrapy.crawler``.
     Until: Scrapy can keep settings secret.
     """
     return not str(record.msg).startswith("Overridden settings")

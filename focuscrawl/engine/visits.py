@@ -1,4 +1,4 @@
-"""From Scrapy's responses and failures to visits of the crawl; names of causes of failures."""
+"""Converts Scrapy's responses and errors to visits, and names the causes of errors."""
 
 from __future__ import annotations
 
@@ -39,62 +39,59 @@ if TYPE_CHECKING:
 
 # Keys in ``request.meta``
 
-#: number of the URL in the crawl; only requests that come out of the frontier have it
+#: id of the URL in the crawl, for requests from the frontier
 URL_ID = "focuscrawl_url"
-#: the `Visit`, once the answer has been judged
+#: the `Visit`, after the answer was judged
 VISIT = "focuscrawl_visit"
-#: on requests for a page that asks not to be indexed, if that is obeyed
+#: True if the page has ``noindex`` and the crawl obeys
 NOINDEX = "focuscrawl_noindex"
-#: on requests for a page that was fetched before, for the links that are new on it
-AGAIN = "focuscrawl_again"
-#: bytes received so far; only requests for a robots.txt have it
+#: True if the page was fetched before and is fetched for its new links
+REFETCH = "focuscrawl_again"
+#: bytes received so far, for requests of a robots.txt
 ROBOTS = "focuscrawl_robots"
-#: on requests that failed before an answer came
+#: True if the request failed before an answer came
 UNANSWERED = "focuscrawl_unanswered"
-#: on requests that a project's own spider yielded: which redirects it wants to see itself
-OWN = "focuscrawl_own"
-NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
-#: on requests that stand for links of a page that its callback did not ask for
+#: for requests of a project's own spider: redirects that are passed to the spider
+OWN_REQUEST = "focuscrawl_own"
+NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: no meta refresh
+#: True for a link that is followed although the callback did not request it
 FOLLOWED = "focuscrawl_followed"
 
-_LONGEST_FIELD = 256  # characters of a validator; longer ones are of no use
+_MAX_VALIDATOR = 256  # characters of a validator; longer validators are ignored
 
 
 class UnusableError(Exception):
-    """An answer that nobody can use, for a reason of the web's, not of a program's."""
+    """The answer of a server or an archive is invalid."""
 
     cause = "unusable"
 
 
 class TooLargeError(UnusableError):
-    """The answer holds more than the crawl takes in."""
+    """The answer is larger than the crawl accepts."""
 
     cause = "too large"
 
 
 class NotInArchiveError(UnusableError):
-    """An archive lacks what its index names."""
+    """The archive does not contain a page that its index names."""
 
     cause = "not in the archive"
 
 
 class UnpackingError(UnusableError):
-    """The body is not packed as the answer says."""
+    """The body is not compressed as the header states."""
 
     cause = "cannot be unpacked"
 
 
 class NoStatusError(UnusableError):
-    """The number in place of a status is none: the answer is no HTTP."""
+    """The answer has no valid HTTP status."""
 
     cause = "no HTTP"
 
 
 class PrivateAddressError(Exception):
-    """The host of a URL is at an address that the crawl may not connect to.
-
-    It is none of the exceptions that Scrapy retries.
-    """
+    """The crawl may not connect to the address of a host; Scrapy does not retry the request."""
 
 
 _CAUSES: tuple[tuple[type[Exception], str], ...] = (
@@ -106,14 +103,14 @@ _CAUSES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def is_web_error(error: BaseException) -> bool:
-    """Tell whether an error is one of a bad web's, or a refusal; not one of a program's."""
+    """Tell whether an error is caused by a server, network or refusal, and not by a program."""
     everyday = (DownloadFailedError, DownloadCancelledError, UnusableError, PrivateAddressError)
     return isinstance(error, (*everyday, *(kind for kind, _ in _CAUSES), IgnoreRequest))
 
 
 def describe_error(error: Exception) -> str:
-    """Return ``cause: details``; an error that is none of a bad web keeps its own name."""
-    if isinstance(error, DownloadCancelledError):  # nothing else cancels a download
+    """Return ``cause: details``; the cause of an error of a program is its class name."""
+    if isinstance(error, DownloadCancelledError):  # by DOWNLOAD_MAXSIZE only
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:
         if isinstance(error, kind):
@@ -121,19 +118,18 @@ def describe_error(error: Exception) -> str:
     if isinstance(error, UnusableError):
         return _with_details(error.cause, error)
     if isinstance(error, DownloadFailedError):
-        return _failed(error)
+        return _describe_failed_download(error)
     return _with_details(type(error).__name__, error)
 
 
-def _failed(error: DownloadFailedError) -> str:
-    """Return the cause of an error for which Scrapy has one name only."""
+def _describe_failed_download(error: DownloadFailedError) -> str:
     reasons = [*_reasons(error)]
     for reason in reasons:
         if isinstance(reason, UnusableError):
             return _with_details(reason.cause, reason)
     for reason in reasons:
         if type(reason).__module__.startswith("OpenSSL"):
-            text = _openssl(reason)
+            text = _openssl_message(reason)
             unsure = "certificate" in text or "hostname" in text
             return f"{'certificate' if unsure else 'no TLS'}: {text}"
         if "VerificationError" in type(reason).__name__:
@@ -154,7 +150,7 @@ def _reasons(error: BaseException) -> Iterator[BaseException]:
         yield inner
 
 
-def _openssl(error: BaseException) -> str:
+def _openssl_message(error: BaseException) -> str:
     # an OpenSSL error carries a list of (library, function, words)
     parts = error.args[0] if error.args and isinstance(error.args[0], list) else []
     return ", ".join(str(part[-1]) for part in parts) or "the handshake failed"
@@ -166,7 +162,7 @@ def _with_details(name: str, error: BaseException) -> str:
 
 
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
-    """Start the visit of a URL from the frontier, with its answer."""
+    """Create the visit of a URL from its response."""
     assert response.request is not None
     return crawl.start_visit(response.request.meta[URL_ID], download_of(response))
 
@@ -174,11 +170,9 @@ def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
 def visit_of_error(
     crawl: Crawl, request: Request, error: Exception, *, answered: bool
 ) -> PageVisit:
-    """Start the visit of a URL that brought no answer, or may not be asked for one.
+    """Create the visit of a URL whose request failed, was refused, or whose answer has an error.
 
-    Parameters
-    ----------
-    answered : an answer came, and processing it failed: it counts as a fetch
+    If ``answered``, an answer came and its processing failed, which counts as a fetch.
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.start_failed_visit(
@@ -190,7 +184,7 @@ def visit_of_error(
 
 
 def download_of(response: Response) -> Download:
-    """Return a response as the crawl takes it."""
+    """Convert a response to a `Download`."""
     media_type, encoding = read_content_type(header_of(response.headers, "Content-Type"))
     location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
     return Download(
@@ -207,7 +201,7 @@ def download_of(response: Response) -> Download:
 
 
 def redirect_target(response: Response) -> str | None:
-    """Return where a redirect leads; None: it is none, or leads nowhere."""
+    """Return the target of a redirect, or None for another response or an invalid target."""
     return download_of(response).location if 300 <= response.status < 400 else None
 
 
@@ -217,26 +211,21 @@ def _fields(response: Response, name: str) -> tuple[str, ...]:
 
 def _validator(response: Response, name: str) -> str | None:
     value = header_of(response.headers, name)
-    return value if value and len(value) <= _LONGEST_FIELD else None
+    return value if value and len(value) <= _MAX_VALIDATOR else None
 
 
 def header_of(headers: Headers, name: str) -> str:
-    """Return the value of a header field; empty if it is missing."""
+    """Return the value of a header field, or an empty string."""
     return (headers.get(name) or b"").decode("latin-1").strip()
 
 
 def retry_after_of(response: Response) -> float | None:
-    """Return the seconds that an answer asks to wait; None if it does not."""
+    """Return the seconds in ``Retry-After``, or None."""
     return read_retry_after(header_of(response.headers, "Retry-After"), datetime.now(UTC))
 
 
 class VisitLock:
-    """Lets one visit at a time be expanded and recorded.
-
-    Attributes
-    ----------
-    holder : the visit whose turn it is
-    """
+    """Lock for expanding and recording one visit at a time, the ``holder``."""
 
     def __init__(self) -> None:
         self._lock = DeferredLock()
@@ -244,12 +233,12 @@ class VisitLock:
 
     @property
     def is_locked(self) -> bool:
-        """True if a visit would have to wait."""
+        """True while a visit has the lock."""
         return self._lock.locked
 
     @asynccontextmanager
     async def hold(self, visit: PageVisit) -> AsyncIterator[None]:
-        """Wait for the turn of a visit, which ends with the context."""
+        """Acquire the lock for a visit, and release the lock at the end of the context."""
         await self.acquire(visit)
         try:
             yield
@@ -267,30 +256,30 @@ class VisitLock:
         self.holder = visit
 
     def release(self, visit: PageVisit) -> None:
-        """Let the next visit have its turn, if it is this one's."""
+        """Release the lock if this visit has it."""
         if self.holder is visit:
             self.holder = None
             self._lock.release()
 
 
-class halt_on_error:  # noqa: N801  # used as a function; a generator would cost more than its work
-    """Halt the crawl on an error that the next page would meet, too: see `Crawl.halt`."""
+class halt_on_error:  # noqa: N801  # used like a function; `contextmanager` is slower
+    """Halt the crawl on an error that would occur for the next page, too: see `Crawl.halt`."""
 
-    __slots__ = ("_crawl", "_number")
+    __slots__ = ("_crawl", "_url_id")
 
     def __init__(self, crawl: Crawl, url_id: int) -> None:
-        self._crawl, self._number = crawl, url_id
+        self._crawl, self._url_id = crawl, url_id
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, Exception):
-            self._crawl.halt(self._number, time.monotonic())
+            self._crawl.halt(self._url_id, time.monotonic())
 
 
 def count_refetch(stats: StatsCollector, visit: PageVisit) -> None:
-    """Count a page that was fetched once more."""
+    """Count a page that was fetched again in the statistics."""
     stats.inc_value("focuscrawl/hubs_again")
     if visit.failure is not None:
         stats.inc_value("focuscrawl/failed_on")

@@ -1,1 +1,1 @@
-"""Scrapy extensions: what watches a crawl, and when it ends."""
+"""Scrapy extensions that monitor a crawl and control when it pauses or stops."""

@@ -1,4 +1,4 @@
-"""Downloads that are stopped or refused: no HTML, private addresses."""
+"""Extensions that stop downloads of other media than HTML and refuse private addresses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.address_guard import guard_resolver
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import OWN, URL_ID, header_of
+from focuscrawl.engine.visits import OWN_REQUEST, URL_ID, header_of
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class HtmlOnly(Component):
-    """Stops a download once its headers name another media type than HTML.
+    """Stops the download of a body whose headers name another media type than HTML.
 
-    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. Requests of
-    a project's own spider are not stopped, nor PDF, site maps and feeds if the crawl reads them.
+    The fetch counts for the budget. Requests of a project's own spider are not stopped. PDF, site
+    maps and feeds are not stopped if the crawl reads them. ``FOCUSCRAWL_ANY_MEDIA = True``
+    disables the extension.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -30,9 +31,9 @@ class HtmlOnly(Component):
             raise NotConfigured
 
     def headers_received(self, headers: Headers, request: Request) -> None:
-        """Check the Content-Type of an answer to the crawl itself."""
+        """Check the Content-Type of the response to a request from the frontier."""
         media_type, _ = read_content_type(header_of(headers, "Content-Type"))
-        followed = URL_ID in request.meta and OWN not in request.meta
+        followed = URL_ID in request.meta and OWN_REQUEST not in request.meta
         if not followed or media_type is None or is_html(media_type):
             return
         if not self._crawl.can_read(request.meta[URL_ID], media_type):
@@ -40,10 +41,10 @@ class HtmlOnly(Component):
 
 
 class PrivateAddresses(Component):
-    """Guards the name resolver for all download handlers.
+    """Refuses private addresses in the name resolver, for all download handlers.
 
-    `LiveDownloadHandler` does so by itself; with another one, such as Scrapy's own for HTTP/2,
-    hosts in private networks are not found. A replay uses no network.
+    `LiveDownloadHandler` refuses them itself. With another handler, such as Scrapy's own for
+    HTTP/2, the resolver does not find hosts in private networks. A replay uses no network.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -53,5 +54,5 @@ class PrivateAddresses(Component):
         self._networks = self._crawl.config.private_addresses
 
     def request_reached_downloader(self) -> None:
-        """Guard the present resolver."""
+        """Install the guard in front of the current resolver."""
         guard_resolver(self._networks)

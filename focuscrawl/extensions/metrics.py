@@ -1,4 +1,4 @@
-"""Numbers of a running crawl for Prometheus, by default for this machine alone."""
+"""Serves metrics of a running crawl to Prometheus, by default only on this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class Metrics(Component):
     """Serves ``/metrics`` at ``FOCUSCRAWL_METRICS_ADDRESS`` and ``FOCUSCRAWL_METRICS_PORT``.
 
-    Port 0, the default, serves nothing. A thread answers with what is in memory at that moment.
+    Port 0, the default, disables the extension. A thread serves the current values.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -42,14 +42,14 @@ class Metrics(Component):
         self._server, self._thread = start_http_server(self._port, self._address, registry)
 
     def spider_opened(self) -> None:
-        """Log where the numbers are, and who can read them."""
+        """Log the URL of the metrics; warn if other machines can read them."""
         address = ipaddress.ip_address(self._address)
         host = f"[{address}]" if address.version == 6 else str(address)
         if address.is_loopback:
-            logger.info("metrics at http://%s:%d/metrics", host, self._port)
+            logger.info("Serving metrics at http://%s:%d/metrics", host, self._port)
         else:
             logger.warning(
-                "metrics at http://%s:%d/metrics, for everybody who reaches this address",
+                "Serving metrics at http://%s:%d/metrics to everybody who can reach this address",
                 host,
                 self._port,
             )
@@ -62,10 +62,10 @@ class Metrics(Component):
 
 
 def check_port(port: int, address: str) -> None:
-    """Raise `UserError` if the port cannot be served; asked before anything is written."""
+    """Raise `UserError` if the port cannot be used; called before any file is written."""
     if not port:
         return
-    with needs("metrics", "FOCUSCRAWL_METRICS_PORT"):
+    with require_extra("metrics", "FOCUSCRAWL_METRICS_PORT"):
         importlib.import_module("prometheus_client")
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family) as probe:
@@ -76,7 +76,7 @@ def check_port(port: int, address: str) -> None:
             if error.errno == errno.EADDRNOTAVAIL:
                 raise UserError(
                     f"FOCUSCRAWL_METRICS_ADDRESS={address} is no address of this machine: "
-                    "name one of its own, or 0.0.0.0 for all"
+                    "give an address of this machine, or 0.0.0.0 for all"
                 ) from None
-            why = "is taken" if error.errno == errno.EADDRINUSE else f"fails ({error.strerror})"
-            raise UserError(f"FOCUSCRAWL_METRICS_PORT={port} {why}: name another port") from None
+            why = "is in use" if error.errno == errno.EADDRINUSE else f"fails ({error.strerror})"
+            raise UserError(f"FOCUSCRAWL_METRICS_PORT={port} {why}: give another port") from None

@@ -1,4 +1,4 @@
-"""The numbers of a crawl for Prometheus."""
+"""The metrics of a crawl in the format of Prometheus; docs/how-to/deploy.md explains them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _STATUS = "downloader/response_status_count/"
 
 
 class CrawlCollector:
-    """Reads a crawl for each request; docs/how-to/deploy.md explains the numbers."""
+    """Reads the state of a crawl for each request of Prometheus."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = context_of(crawler).crawl
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the numbers as they are now."""
+        """Yield the current values of all metrics."""
         crawl, config = self._crawl, self._crawl.config
         about = {
             "topic": config.topic,
@@ -40,35 +40,35 @@ class CrawlCollector:
             "crawl_dir": str(config.crawl_dir),
             "version": __version__,
         }
-        yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
-        yield from estimates_of(crawl)
-        # of the crawl, not of this run: a restart is no reset
+        yield InfoMetricFamily("focuscrawl_crawl", "Topic, strategy and web of the crawl", about)
+        yield from recall_metrics(crawl)
+        # counted over all runs of the crawl, so that a restart is no reset of the counter
         yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", crawl.fetched)
         yield CounterMetricFamily(
             "focuscrawl_relevance", "Sum of the relevance of all fetches", crawl.relevance_sum
         )
         yield CounterMetricFamily(
             "focuscrawl_overtaken",
-            "Fetches during which a much better link waited for its host",
+            "Fetches while a much better link waited for its busy host",
             crawl.overtaken,
         )
         for name, text, value in (
-            ("budget", "Fetches the crawl may make; 0: no limit", config.budget),
-            ("frontier_urls", "URLs that wait", len(crawl.frontier)),
-            ("in_flight", "Requests under way", len(crawl.in_flight)),
-            ("known_urls", "URLs the crawl has seen", len(crawl.urls)),
-            ("model_version", "Lessons learned", crawl.model_version),
-            ("waiting", "1 while something else holds it back", int(crawl.is_waiting)),
-            ("paused", "1 while a person has paused the crawl", int(is_paused(self._crawler))),
+            ("budget", "Budget of the crawl in fetches; 0: no limit", config.budget),
+            ("frontier_urls", "Queued URLs", len(crawl.frontier)),
+            ("in_flight", "Requests in flight", len(crawl.in_flight)),
+            ("known_urls", "URLs seen by the crawl", len(crawl.urls)),
+            ("model_version", "Number of trained models", crawl.model_version),
+            ("waiting", "1 while the crawl waits for other work", int(crawl.is_waiting)),
+            ("paused", "1 while the crawl is paused by a user", int(is_paused(self._crawler))),
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
         yield from self._downloads()
 
     def _downloads(self) -> Iterator[Metric]:
-        stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile
+        stats = dict(self._crawler.stats.get_stats())  # a copy, because another thread reads it
         answers = CounterMetricFamily(
             "focuscrawl_responses",
-            "Answers of this run, of pages and robots.txt",
+            "Responses of this run, of pages and robots.txt",
             labels=["status"],
         )
         for name, count in stats.items():
@@ -76,16 +76,16 @@ class CrawlCollector:
                 answers.add_metric([name.removeprefix(_STATUS)], count)
         yield answers
         for name, text, key in (
-            ("retries", "Requests made again, in this run", "retry/count"),
-            ("excluded_urls", "Not fetched for robots.txt, in this run", "focuscrawl/excluded"),
-            ("downloaded_bytes", "As sent, in this run", "downloader/response_bytes"),
-            ("errors_logged", "Lines of level ERROR, in this run", "log_count/ERROR"),
+            ("retries", "Retried requests of this run", "retry/count"),
+            ("excluded_urls", "URLs of this run that robots.txt forbids", "focuscrawl/excluded"),
+            ("downloaded_bytes", "Bytes received in this run", "downloader/response_bytes"),
+            ("errors_logged", "Log lines of level ERROR in this run", "log_count/ERROR"),
         ):
             yield CounterMetricFamily(f"focuscrawl_{name}", text, stats.get(key, 0))
 
 
-def estimates_of(crawl: Crawl) -> Iterator[Metric]:
-    """Yield the numbers of the last estimate of recall, if there is one yet."""
+def recall_metrics(crawl: Crawl) -> Iterator[Metric]:
+    """Yield the metrics of the latest estimate of recall, if there is an estimate."""
     completeness = crawl.part(Completeness)
     latest = None if completeness is None else completeness.latest
     if latest is None:
@@ -93,11 +93,11 @@ def estimates_of(crawl: Crawl) -> Iterator[Metric]:
     low, high = latest.interval
     found, beyond = latest.discovered, latest.undiscovered
     for name, text, value in (
-        ("recall", "Relevant pages here, of those in reach, by estimate", latest.recall),
-        ("recall_low", "Lower end of its 90 % interval", low),
-        ("recall_high", "Upper end of its 90 % interval", high),
-        ("relevant_discovered", "Relevant pages expected of URLs that wait", found),
-        ("relevant_undiscovered", "Relevant pages expected beyond them", beyond),
-        ("next_harvest", "Harvest expected of the next fetches", latest.next_harvest),
+        ("recall", "Estimated recall of the relevant pages within reach", latest.recall),
+        ("recall_low", "Lower end of the 90 % interval of the recall", low),
+        ("recall_high", "Upper end of the 90 % interval of the recall", high),
+        ("relevant_discovered", "Relevant pages expected among the queued URLs", found),
+        ("relevant_undiscovered", "Relevant pages expected among URLs not found yet", beyond),
+        ("next_harvest", "Expected harvest rate of the next fetches", latest.next_harvest),
     ):
         yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)

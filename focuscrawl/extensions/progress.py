@@ -1,4 +1,4 @@
-"""Progress of a running crawl: a bar, lines, or JSON."""
+"""Shows the progress of a crawl as a bar, as log lines, or as JSON, and prints the summary."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.lean_settings import sanitize
 from focuscrawl.engine.private import is_not_settings_list
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain
+from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.report.outcomes import stop_reason
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -38,22 +38,23 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STANDARD_ERROR = "-"
-#: for what people see elsewhere than in the log; only the JSON log has it
-NOT_IN_LOG = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
-_NOW = 100  # fetches that make up the harvest rate "now"
-_LINE_EVERY = 10.0  # seconds between two lines
-_HAD_ENDED = (
-    "This crawl had ended; nothing was fetched, and no feed was written. "
-    "This is the summary of what it fetched before:"
+#: logger of messages that only the JSON log contains, because people see them elsewhere
+JSON_ONLY_LOGGER = logging.Logger("focuscrawl.shown")  # not a child of the root logger
+_RECENT_FETCHES = 100  # fetches that make up the harvest rate "now"
+_LINE_INTERVAL = 10.0  # seconds between two lines
+_NOTHING_FETCHED = (
+    "The crawl had stopped before; this run fetched nothing and wrote no feed. "
+    "Summary of the earlier fetches:"
 )
-_BAR = 4  # columns of the bar itself, at least
+_MIN_BAR_WIDTH = 4  # columns of the bar itself, at least
 
 
 class JsonLog(Component):
-    """Writes ``FOCUSCRAWL_LOG_JSON``: a file taken from the crawl's folder, or ``-``.
+    """Writes the log as JSON lines to the file ``FOCUSCRAWL_LOG_JSON``.
 
-    Scrapy's own log stays as it is; ``LOG_ENABLED = False`` leaves the JSON alone. True or 1
-    stands for ``log.jsonl``. The level is ``LOG_LEVEL``.
+    A relative name is relative to the crawl's folder; ``-`` means standard error, and True or 1
+    means ``log.jsonl``. The level is ``LOG_LEVEL``. Scrapy's own log is written as well, unless
+    ``LOG_ENABLED = False``.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -67,7 +68,7 @@ class JsonLog(Component):
             self._handler = logging.StreamHandler(sys.stderr)
         else:
             try:
-                self._handler = _PlainFile(folder / Path(name), encoding="utf-8")
+                self._handler = _RegularFileHandler(folder / Path(name), encoding="utf-8")
             except OSError as error:
                 raise UserError(
                     f"FOCUSCRAWL_LOG_JSON: {folder / Path(name)} cannot be written "
@@ -76,32 +77,33 @@ class JsonLog(Component):
         self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         self._handler.setFormatter(JsonFormatter(str(folder)))
         self._handler.addFilter(is_not_settings_list)
-        for logger in (logging.root, NOT_IN_LOG):
+        for logger in (logging.root, JSON_ONLY_LOGGER):
             logger.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
-        """Stop writing, after the last lines of other components."""
-        for logger in (logging.root, NOT_IN_LOG):
+        """Remove the handler after other components have logged their last lines."""
+        for logger in (logging.root, JSON_ONLY_LOGGER):
             call_later(0, logger.removeHandler, self._handler)
 
 
-class _PlainFile(logging.FileHandler):
-    """Writes a file, and follows no link: the folder may be a stranger's."""
+class _RegularFileHandler(logging.FileHandler):
+    """Writes a log file, but never through a symbolic link: the crawl may be from a stranger."""
 
     def _open(self) -> TextIOWrapper:
         return open(  # type: ignore[return-value]  # text, whatever the mode
-            self.baseFilename, self.mode, encoding=self.encoding, opener=open_plain
+            self.baseFilename, self.mode, encoding=self.encoding, opener=open_nofollow
         )
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a record as a line of JSON: at (UTC), level, logger, message, crawl, exception.
+    """Formats a log record as a line of JSON.
 
-    The ``fields`` of a record come after these.
+    The fields are at (UTC), level, logger, message, crawl, exception, and the record's ``fields``.
 
     Parameters
     ----------
-    crawl : the crawl's folder
+    crawl : str
+        Folder of the crawl.
     """
 
     def __init__(self, crawl: str) -> None:
@@ -124,38 +126,37 @@ class JsonFormatter(logging.Formatter):
 
 
 class Progress(Component):
-    """Shows fetches, harvest rate now and overall, frontier, speed and time left; a summary last.
+    """Shows fetches, harvest rate, frontier, speed and remaining time, and prints the summary.
 
-    ``FOCUSCRAWL_PROGRESS = False`` leaves the summary alone.
+    ``FOCUSCRAWL_PROGRESS = False`` shows only the summary.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._shown = self._crawl.config.progress
-        self._recent: deque[float] = deque(maxlen=_NOW)
+        self._enabled = self._crawl.config.progress
+        self._recent: deque[float] = deque(maxlen=_RECENT_FETCHES)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
         self._started = time.monotonic()
-        self._next_line = self._started + _LINE_EVERY
+        self._next_line = self._started + _LINE_INTERVAL
         self._fetched_before = self._crawl.fetched
-        self._had_ended = bool(self._fetched_before) and self._crawl.stop_reason is not None
+        self._was_finished = bool(self._fetched_before) and self._crawl.stop_reason is not None
         self._spent_before = self._crawl.budget_spent
 
     def spider_opened(self) -> None:
-        """Log what starts."""
+        """Log topic, strategy and folder of the crawl, and start the progress bar."""
         config = self._crawl.config
-        verb = "resuming at fetch" if self._fetched_before else "crawling from"
-        number = self._fetched_before or counted(len(self._crawl.frontier), "seed")
+        start = pluralize(len(self._crawl.frontier), "start page")
         logger.info(
-            "%s %s: %s of %s on %s, kept in %s",
-            verb,
-            number,
-            config.strategy,
+            "%s %s on %s: %s, strategy %s. Saving to %s",
+            "Resuming" if self._fetched_before else "Crawling",
             config.topic,
-            config.web or "the live Web",
+            f"the web {config.web}" if config.web else "the live Web",
+            f"{self._fetched_before:,} pages fetched" if self._fetched_before else start,
+            config.strategy,
             config.crawl_dir,
         )
-        if self._shown and sys.stderr.isatty():
+        if self._enabled and sys.stderr.isatty():
             self._bar = tqdm(
                 total=config.budget or None,
                 initial=self._fetched_before,
@@ -166,11 +167,11 @@ class Progress(Component):
             settings = self._crawler.settings
             if settings.getbool("LOG_ENABLED") and not settings.get("LOG_FILE"):
                 self._bar_context.enter_context(logging_redirect_tqdm())
-                # the handler that stands in for Scrapy's has no level of its own
+                # the handler that replaces Scrapy's has no level
                 logging.root.handlers[-1].setLevel(settings.get("LOG_LEVEL"))
 
     def page_visited(self, visit: PageVisit) -> None:
-        """Count one fetch."""
+        """Update stats and progress after a fetch."""
         self._recent.append(visit.relevance)
         stats = self._crawler.stats
         stats.inc_value("focuscrawl/fetched")
@@ -181,35 +182,32 @@ class Progress(Component):
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.total = self._crawl.config.budget or None  # a person may give another
-            self._bar.set_postfix_str(self._state_beside(self._bar), refresh=False)
-            self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
-        elif self._shown and now >= self._next_line:
-            self._next_line = now + _LINE_EVERY
-            logger.info(self._line(now))
+            self._bar.total = self._crawl.config.budget or None  # `focuscrawl extend` changes it
+            self._bar.set_postfix_str(self._fit_progress(self._bar), refresh=False)
+            self._bar.update(self._crawl.fetched - self._bar.n)  # not every fetch sends the signal
+        elif self._enabled and now >= self._next_line:
+            self._next_line = now + _LINE_INTERVAL
+            logger.info(self._progress_line(now))
 
     def spider_closed(self) -> None:
-        """Clear the bar."""
+        """Close the progress bar."""
         if self._bar is not None:
             self._bar.close()
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary after the last lines of other components; in the log if it is a file.
-
-        A crawl that had ended before this run has a line about that first.
-        """
-        store = self._crawl.store.reopened()
+        """Print the summary, or log it if the log is a file or is JSON on standard error."""
+        store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)
         except UserError as error:
-            logger.error("no summary: %s", error)
+            logger.error("The summary cannot be created: %s", error)
             return
         finally:
             store.close()
         text = summary.text()
-        if self._had_ended and self._crawl.budget_spent == self._spent_before:
-            text = f"{_HAD_ENDED}\n{text}"
+        if self._was_finished and self._crawl.budget_spent == self._spent_before:
+            text = f"{_NOTHING_FETCHED}\n{text}"
         settings = self._crawler.settings
         in_log = settings.get("LOG_FILE") or self._crawl.config.log_json == STANDARD_ERROR
         fields = {
@@ -218,8 +216,8 @@ class Progress(Component):
             "harvest_rate": summary.harvest_rate,
             "relevant": summary.relevant,
         }
-        (logger if in_log else NOT_IN_LOG).info(
-            "the crawl is over\n%s", text, extra={"fields": fields}
+        (logger if in_log else JSON_ONLY_LOGGER).info(
+            "The crawl has stopped\n%s", text, extra={"fields": fields}
         )
         if not in_log:
             print(text, file=sys.stderr)  # noqa: T201
@@ -228,19 +226,24 @@ class Progress(Component):
     def _harvest_now(self) -> float:
         return sum(self._recent) / len(self._recent)
 
-    def _state_beside(self, bar: tqdm[Any]) -> str:
-        """Return as much of the state as fits into the terminal's line."""
-        # it is drawn a little later, with other numbers: none of them is wider
+    def _fit_progress(self, bar: tqdm[Any]) -> str:
+        """Return as much of the progress as fits in a line of the terminal."""
+        # tqdm draws the bar later, with other numbers that are not wider than these
         look = {**bar.format_dict, "n": bar.total or bar.n, "rate": 9999.99}
         harvest = f"harvest {self._harvest_now:.2f}"
         frontier = f"frontier {len(self._crawl.frontier):,}"
-        for state in (self._state(), self._state(alarm=False), f"{harvest}, {frontier}", harvest):
+        for state in (
+            self._describe_progress(),
+            self._describe_progress(alarm=False),
+            f"{harvest}, {frontier}",
+            harvest,
+        ):
             line = bar.format_meter(**{**look, "ncols": 0, "postfix": state})
-            if len(line) + _BAR <= (look["ncols"] or 0):
+            if len(line) + _MIN_BAR_WIDTH <= (look["ncols"] or 0):
                 return state
         return ""
 
-    def _state(self, *, alarm: bool = True) -> str:
+    def _describe_progress(self, *, alarm: bool = True) -> str:
         state = (
             f"harvest {self._harvest_now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
@@ -252,13 +255,13 @@ class Progress(Component):
         shown = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
         return f"{state}, {one_line(shown, 60)}" if alarm and shown else state
 
-    def _line(self, now: float) -> str:
+    def _progress_line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.config.budget
         speed = (fetched - self._fetched_before) / max(now - self._started, 1e-3)
         line = f"{fetched:,}"
         if budget:
             line += f"/{budget:,}"
-        line += f" pages, {self._state()}, {speed:.1f} pages/s"
+        line += f" pages, {self._describe_progress()}, {speed:.1f} pages/s"
         if budget and speed:
             left = (budget - fetched) / speed
             line += f", {tqdm.format_interval(left)} left"

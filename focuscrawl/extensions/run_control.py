@@ -1,4 +1,4 @@
-"""Pause, resume and stop: by commands of people, bounded in time, with the crawl's own reason."""
+"""Pauses, resumes and stops a crawl: on commands of users, in limited time, with a stop reason."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from focuscrawl.engine.private import (
     wrap_downloads,
 )
 from focuscrawl.errors import RequestCancelledError
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.plain_text import pluralize
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EVERY = 0.5  # seconds between two looks
+_POLL_INTERVAL = 0.5  # seconds between two checks
 
 
 class BoundedStop(Component):
-    """Cancels downloads that take long once the spider is closing; their URLs are queued again.
+    """Cancels slow downloads when the spider is closing, and queues their URLs again.
 
-    Scrapy waits for every request in flight, up to ``DOWNLOAD_TIMEOUT`` and as long again for
-    each retry; here ``FOCUSCRAWL_STOP_TIMEOUT`` seconds at most. A recording answers at once; only
-    texts can take long there.
+    Scrapy waits for every request in flight and for its retries, up to ``DOWNLOAD_TIMEOUT`` each.
+    This extension cancels them after ``FOCUSCRAWL_STOP_TIMEOUT`` seconds. Replays need it only if
+    they extract texts.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -51,35 +51,38 @@ class BoundedStop(Component):
         if self._crawl.web is not None and not self._crawl.config.text:
             raise NotConfigured
         self._grace = self._crawl.config.stop_timeout
-        self._under_way: set[Deferred[Response]] = set()
+        self._downloads: set[Deferred[Response]] = set()
         self._given_up = False
-        self._over = False
+        self._closed = False
 
     def engine_started(self) -> None:
-        """Wrap the download handlers, whichever they are."""
+        """Wrap the download handlers, and check regularly whether the spider is closing."""
         if self._crawl.web is None:
             wrap_downloads(self._crawler, self._download)
-        self._look(None)
+        self._poll(None)
 
     def spider_closed(self) -> None:
-        """Stop looking."""
-        self._over = True
+        """Stop the regular checks."""
+        self._closed = True
 
-    def _look(self, closing_since: float | None) -> None:
-        if self._over:
+    def _poll(self, closing_since: float | None) -> None:
+        if self._closed:
             return
         if closing_since is None and is_closing(self._crawler):
             closing_since = time.monotonic()
         if closing_since is not None and time.monotonic() - closing_since >= self._grace:
             self._give_up()
         else:
-            call_later(_EVERY, self._look, closing_since)
+            call_later(_POLL_INTERVAL, self._poll, closing_since)
 
     def _give_up(self) -> None:
         self._given_up = True
-        if self._under_way:
-            logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
-        for download in list(self._under_way):
+        if self._downloads:
+            logger.info(
+                "Cancelled %s; the URLs are queued again",
+                pluralize(len(self._downloads), "request"),
+            )
+        for download in list(self._downloads):
             download.cancel()
         self._context.parsing.cancel()
         self._context.rendering.cancel()
@@ -87,76 +90,76 @@ class BoundedStop(Component):
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:
-            raise RequestCancelledError("the crawl ends")
-        under_way: Deferred[Response] = deferred_from_coro(download(request))
-        self._under_way.add(under_way)
+            raise RequestCancelledError("the crawl is stopping")
+        running: Deferred[Response] = deferred_from_coro(download(request))
+        self._downloads.add(running)
         try:
-            return await maybe_deferred_to_future(under_way)
+            return await maybe_deferred_to_future(running)
         except (asyncio.CancelledError, CancelledError):
             if self._given_up:
-                raise RequestCancelledError("the crawl ends") from None
+                raise RequestCancelledError("the crawl is stopping") from None
             raise
         finally:
-            self._under_way.discard(under_way)
+            self._downloads.discard(running)
 
 
 class RemoteControlExtension(Component):
-    """Looks at the crawl's `FileControl` every so often, and pauses or stops the engine.
+    """Reads the commands in the crawl's `FileControl`, and pauses, resumes or stops the engine.
 
-    A paused crawl finishes what is in flight and fetches nothing more.
+    A paused crawl finishes the requests in flight and starts no others.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._control = self._crawl.control
-        self._over = False
+        self._closed = False
         self.paused = False
 
     def engine_started(self) -> None:
-        """Start looking; a stop or budget that an earlier run has not seen is not for this one."""
+        """Drop a stop or budget command for an earlier run, and start reading commands."""
         self._control.clear_command(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:
             self._control.clear_budget(earlier)
-        self._look()
+        self._poll()
 
     def spider_closed(self) -> None:
-        """Stop looking."""
-        self._over = True
+        """Stop the regular checks."""
+        self._closed = True
 
-    def _look(self) -> None:
-        if self._over:
+    def _poll(self) -> None:
+        if self._closed:
             return
         wanted = self._control.command
         if wanted is Command.STOP:
-            self._over = True
+            self._closed = True
             self._control.clear_command(wanted)
-            logger.info("asked to stop: waiting for what is under way")
+            logger.info("Stopping: waiting for the requests in flight")
             close_spider(self._crawler, "stopped")
             return
-        call_later(self._control.poll_interval, self._look)
+        call_later(self._control.poll_interval, self._poll)
         budget = self._control.budget
         if budget is not None:
             self._extend(budget)
         if (wanted is Command.PAUSE) != self.paused:
-            self._turn(wanted)
+            self._set_paused(wanted)
 
     def _extend(self, budget: int) -> None:
         self._control.clear_budget(budget)
         self._crawl.set_budget(budget)
-        logger.info("the budget is %s now", f"{budget:,} fetches" if budget else "without limit")
+        logger.info("The budget is now %s", f"{budget:,} fetches" if budget else "unlimited")
         wake(self._crawler)
 
-    def _turn(self, wanted: Command) -> None:
+    def _set_paused(self, wanted: Command) -> None:
         self.paused = wanted is Command.PAUSE
         self._control.clear_command(wanted)
         if self.paused:
             self._crawler.engine.pause()
-            logger.info("paused, until `focuscrawl resume %s`", self._control.name)
+            logger.info("Paused; `focuscrawl resume %s` resumes the crawl", self._control.name)
         else:
             self._crawler.engine.unpause()
             wake(self._crawler)
-            logger.info("resumed")
+            logger.info("Resumed")
         self._crawl.record_event("paused" if self.paused else "resumed")
 
 
@@ -170,8 +173,8 @@ class StopReason(Component):
         """Close the spider."""
         failure = self._crawl.store_failure
         if failure is not None:
-            cause = getattr(failure, "orig", failure)  # without statement and parameters
-            logger.error("the crawl store cannot be used any more: %s", cause)
+            cause = getattr(failure, "orig", failure)  # without the SQL statement
+            logger.error("The crawl database cannot be written: %s", cause)
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty", "seeds_unreachable"):
             close_spider(self._crawler, reason)

@@ -24,15 +24,15 @@ from focuscrawl.crawl.rejudging import (
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import TopicDefinition, check_trainable, read_definition, train_definition
 from focuscrawl.webs import open_web
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,12 +50,10 @@ _STOP_TIMEOUT = 60.0  # seconds to wait for a crawl that is stopping
 def load_crawl_definition(
     store: CrawlStore, crawl_dir: Path, web: str | None = None
 ) -> TopicDefinition:
-    """Return the definition of a crawl: its ``topic.toml``, or critic and topic of its start.
+    """Return the definition of a crawl: its ``topic.toml``, or its original critic and topic.
 
     Parameters
     ----------
-    store : CrawlStore
-    crawl_dir : Path
     web : str, optional
         Recorded web that has the critic's examples, for the new definition of a live crawl.
 
@@ -80,23 +78,12 @@ def load_crawl_definition(
 
 
 class AppliedDefinition(NamedTuple):
-    """The new critic of a crawl, and the changes in the crawl.
+    """The new critic of a crawl, and the changes in the crawl."""
 
-    Attributes
-    ----------
-    critic : Path
-        Folder of the critic.
-    topics : tuple of str
-        Marked classes of the critic.
-    trained : TrainedCritic
-    outcome : str, optional
-        One line about the changes. None: the crawl is running and will judge its pages itself.
-    """
-
-    critic: Path
-    topics: tuple[str, ...]
+    critic: Path  # folder of the critic
+    topics: tuple[str, ...]  # marked classes of the critic
     trained: TrainedCritic
-    outcome: str | None
+    outcome: str | None  # the changes in one line; None: the running crawl judges its pages later
 
 
 class _PageSources(NamedTuple):
@@ -107,7 +94,7 @@ class _PageSources(NamedTuple):
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
 ) -> list[Web]:
-    """Check that `apply_definition` can apply a definition, before a person judges pages.
+    """Check whether `apply_definition` can apply a definition, before a person judges pages.
 
     Returns
     -------
@@ -133,7 +120,7 @@ def _open_checked(
     typed = [] if web is None else [open_web(web)]
     more = []
     if definition.web is not None and definition.web != web:
-        more = [open_named(definition.web, "the definition")]
+        more = [open_web_from_file(definition.web, "the definition")]
     webs = _PageSources(open_page_webs(identity, folder, typed), more)
     check_trainable(definition, [*webs.pages, *webs.more])
     check_readable(store, webs.pages)
@@ -145,8 +132,8 @@ def apply_definition(
     crawl_dir: str | Path,
     *,
     web: str | None = None,
-    examples: Progress = SILENT,
-    pages: Progress = SILENT,
+    examples: Progress = NO_PROGRESS,
+    pages: Progress = NO_PROGRESS,
 ) -> AppliedDefinition:
     """Train the critic of a definition and apply it to a stopped or running crawl.
 
@@ -156,8 +143,6 @@ def apply_definition(
 
     Parameters
     ----------
-    definition : TopicDefinition
-    crawl_dir : str or Path
     web : str, optional
         Recorded web that has pages and examples that the crawl did not record.
     examples : Progress
@@ -176,12 +161,14 @@ def apply_definition(
         webs = _open_checked(definition, store, folder.path, web)
         history = History(store)
         fetches = history.n_fetches()
-        relevant = {fetch.name for fetch in history.first_fetches() if fetch.relevance > RELEVANT}
+        relevant = {
+            fetch.url_text for fetch in history.first_fetches() if fetch.relevance > RELEVANT
+        }
     trained, topics = train_definition(
         definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
     )
     trained = replace(trained, calibrated=_was_calibrated(identity, trained))
-    with changing(folder.path / "critic"):  # another process may apply a definition, too
+    with update_lock(folder.path / "critic"):  # another process may apply a definition, too
         taken = {path.name for path in folder.path.glob("critic-*")}
         name = next(name for i in count(1) if (name := f"critic-{i}") not in taken)
         save_critic(trained, folder.path / name)
@@ -211,13 +198,7 @@ def apply_definition(
 
 
 def _lock_crawl(folder: CrawlFolder) -> bool:
-    """Lock the folder of a stopped or stopping crawl; return False if the crawl is running.
-
-    Raises
-    ------
-    UserError
-        Another process is judging the crawl again.
-    """
+    """Lock the folder of a stopped or stopping crawl; return False if the crawl is running."""
     until = time.monotonic() + _STOP_TIMEOUT
     while True:
         try:
@@ -235,7 +216,7 @@ def _lock_crawl(folder: CrawlFolder) -> bool:
 
 
 def _was_calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
-    """Return whether the crawl's relevance is calibrated, to keep it that way."""
+    """Return whether the crawl uses calibrated relevance, which the new critic must keep."""
     name = identity.get("critic_name", "")
     if trained.calibration is None or is_callable_spec(name):
         return False

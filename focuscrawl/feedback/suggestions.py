@@ -19,11 +19,11 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import host, no_url, normalize
-from focuscrawl.foundation.user_input import read_rows
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.user_input import read_csv_rows
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.report.plain_text import cell, counted, one_line
+from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics import train_definition
 from focuscrawl.webs import read_page
@@ -55,24 +55,13 @@ _NO_VERDICT = frozenset({"", "?", "skip"})
 
 
 class Suggestion(NamedTuple):
-    """A page to judge.
-
-    Attributes
-    ----------
-    url, title : str
-    relevance : float
-        Relevance by the current critic.
-    kind : str
-        Key of `KINDS`.
-    reason : str
-        Why the page was chosen, in figures.
-    """
+    """A page to judge."""
 
     url: str
     title: str
-    relevance: float
-    kind: str
-    reason: str
+    relevance: float  # by the current critic
+    kind: str  # key of `KINDS`
+    reason: str  # why the page was chosen, in figures
 
 
 class _Pages(NamedTuple):
@@ -104,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, deterministically; several kinds take turns.
+    """Choose pages to judge; several kinds take turns, and equal crawls get equal pages.
 
     Of pages with the same title on a host, such as versions of a page, only one is chosen.
 
@@ -128,7 +117,7 @@ def suggest(
     """
     pages = _read_judged_pages(store)
     if not len(pages.ids):
-        raise UserError(f"{store.where} has no HTML page to judge yet: let it fetch more pages")
+        raise UserError(f"{store.location} has no HTML page to judge yet: let it fetch more pages")
     crawl = _Candidates(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
     chosen, seen = list[Suggestion](), _SeenPages(pages, known)
@@ -191,10 +180,9 @@ def order_by_doubt(
 ) -> Iterator[int]:
     """Yield the indices of pages, each time the page with the largest doubt times distance.
 
-    Doubt is the standard deviation of a verdict that is positive with probability R. Distance is
-    one minus the cosine similarity to the nearest page that was judged or yielded before, so one
-    page stands for many similar pages. The similarity is the mean of two, by words and by word
-    vectors.
+    Doubt is the standard deviation of a verdict that is positive with probability `relevance`.
+    Distance is one minus the cosine similarity to the nearest page that was judged or yielded
+    before. Cosine similarity is the mean of the similarities by words and by word vectors.
 
     Parameters
     ----------
@@ -224,9 +212,8 @@ def order_by_doubt(
 def _false_positives(crawl: _Candidates) -> Iterator[Suggestion]:
     """Yield relevant pages, those with the least relevant neighbours first."""
     pages = crawl.pages
-    doubtful = np.flatnonzero(
-        (pages.relevance > RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
-    )
+    known = pages.n_neighbours >= _MIN_NEIGHBOURS
+    doubtful = np.flatnonzero((pages.relevance > RELEVANT) & known)
     for i in doubtful[np.argsort(pages.neighbour_relevance[doubtful], kind="stable")].tolist():
         yield _make_suggestion(pages, i, "doubtful", _describe_neighbours(pages, i))
 
@@ -234,15 +221,14 @@ def _false_positives(crawl: _Candidates) -> Iterator[Suggestion]:
 def _false_negatives(crawl: _Candidates) -> Iterator[Suggestion]:
     """Yield off-topic pages, those with the most relevant neighbours first [F99, hubs]."""
     pages = crawl.pages
-    missed = np.flatnonzero(
-        (pages.relevance <= RELEVANT) & (pages.n_neighbours >= _MIN_NEIGHBOURS)
-    )
+    known = pages.n_neighbours >= _MIN_NEIGHBOURS
+    missed = np.flatnonzero((pages.relevance <= RELEVANT) & known)
     for i in missed[np.argsort(-pages.neighbour_relevance[missed], kind="stable")].tolist():
         yield _make_suggestion(pages, i, "missed", _describe_neighbours(pages, i))
 
 
 def _distilled(crawl: _Candidates, *, score: str) -> Iterator[Suggestion]:
-    with needs("report", "choosing hubs and authorities to judge"):
+    with require_extra("report", "choosing hubs and authorities to judge"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(crawl.store)
@@ -276,7 +262,7 @@ def _describe_neighbours(pages: _Pages, i: int) -> str:
 
 
 def _read_judged_pages(store: CrawlStore) -> _Pages:
-    crawl = CrawlLinks.of(store)
+    crawl = CrawlLinks.from_store(store)
     url = crawl.pages[crawl.judged[crawl.pages]]
     relevance = crawl.relevance[url]
     place = np.full(len(crawl.names), -1)
@@ -312,7 +298,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow(["url", "verdict", "kind", "relevance", "title"])
             for page in suggestions:
-                title = cell(one_line(page.title))
+                title = escape_csv_cell(one_line(page.title))
                 rows.writerow([page.url, "", page.kind, f"{page.relevance:.3f}", title])
     except FileExistsError:
         raise UserError(f"{path} exists already: name another file") from None
@@ -344,16 +330,16 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
         The file cannot be read, lacks a column, or has an invalid verdict or URL.
     """
     judged = {True: list[str](), False: list[str]()}
-    for row_number, row in read_rows(path, ["url", "verdict"]):
+    for row_number, row in read_csv_rows(path, ["url", "verdict"]):
         where = f"{path}, row {row_number}"
         try:
             verdict = read_verdict(row["verdict"])
         except ValueError:
             text = row["verdict"]
-            raise UserError(f"{where}: verdict {text!r}, write good, bad or nothing") from None
+            raise UserError(f"{where}: no verdict {text!r}: write good, bad or nothing") from None
         url = normalize(row["url"])
         if url is None:
-            raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
+            raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))
@@ -377,7 +363,9 @@ def neighbour_sources(definition: TopicDefinition) -> list[str]:
     """
     examples = list(dict.fromkeys([*definition.good, *definition.seeds]))
     if not examples:
-        raise UserError("the definition has no good pages: focuscrawl topic add --good URL")
+        raise UserError(
+            "the definition has no good pages: add pages with focuscrawl topic add --good URL"
+        )
     return examples
 
 
@@ -390,12 +378,11 @@ def suggest_neighbours(
 ) -> list[Suggestion]:
     """Choose the most relevant pages that link to examples, or that examples link to.
 
-    The critic of the definition judges them. If the definition names none, a critic is trained.
-    Of equal pages, those with links to or from the most examples come first.
+    The critic of the definition judges the pages. If the definition names no critic, a critic is
+    trained. Of equal pages, those with links to or from the most examples come first.
 
     Parameters
     ----------
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read pages from, in this order.
     n : int
@@ -418,7 +405,7 @@ def suggest_neighbours(
     first = {page.url: url for url, page in reversed(known.items())}  # one URL per page
     read = {url: page for url, page in known.items() if first[page.url] == url}
     if not read:
-        count = counted(len(examples), "example")
+        count = pluralize(len(examples), "example")
         raise UserError(f"no page linked with {count} can be read: name another --web")
     judged = _load_critic(definition, webs).judge_bags([page.bag for page in read.values()])
     relevance = dict(zip(read, judged.relevance.tolist(), strict=True))
@@ -427,8 +414,8 @@ def suggest_neighbours(
     for url in order[:n]:
         page = find_page(webs, read[url].url)
         links = [
-            *([f"linked by {counted(cited[url], 'example')}"] if cited[url] else []),
-            *([f"links to {counted(citing[url], 'example')}"] if citing[url] else []),
+            *([f"linked by {pluralize(cited[url], 'example')}"] if cited[url] else []),
+            *([f"links to {pluralize(citing[url], 'example')}"] if citing[url] else []),
         ]
         reason = f"relevance {relevance[url]:.2f}, {', '.join(links)}"
         title = "" if page is None else page.title

@@ -1,8 +1,8 @@
 """Asks a language model (teacher) behind an OpenAI-compatible endpoint to judge pages.
 
-Titles, URLs and words of pages are untrusted and may contain prompt injections. Therefore they are
-sent in a message of their own, between random delimiters, in lower case and without punctuation.
-An answer must be a JSON object with one of three verdicts; any other answer is discarded.
+Titles, URLs and words of pages are untrusted and may contain prompt injections. A separate message
+contains these texts between random delimiters, in lower case and without punctuation. An answer
+must be a JSON object with one of three verdicts; any other answer is discarded.
 """
 
 from __future__ import annotations
@@ -127,11 +127,7 @@ class Prompt:
     def messages(self, page: PageView, mark: str) -> list[dict[str, str]]:
         """Return the chat messages that ask about a page.
 
-        Parameters
-        ----------
-        page : PageView
-        mark : str
-            Random delimiter of the untrusted data, which authors of pages cannot guess.
+        `mark` is a random delimiter of the untrusted data, which authors of pages cannot guess.
         """
         system = INSTRUCTIONS.format(mark=mark, topic=self._topic)
         user = QUESTION.format(mark=mark, examples=self._examples, **_shown_fields(page))
@@ -139,7 +135,7 @@ class Prompt:
 
 
 def page_digest(page: PageView) -> str:
-    """Return a digest of the parts of a page that are sent to a model."""
+    """Return a digest of the texts of a page that are sent to a model."""
     return sha256(json.dumps(_shown_fields(page)).encode()).hexdigest()
 
 
@@ -187,18 +183,10 @@ def _list_titles(heading: str, titles: Sequence[str]) -> str:
 
 
 class Reply(NamedTuple):
-    """A model's reply.
+    """A model's reply."""
 
-    Attributes
-    ----------
-    text : str, optional
-        None if the response contains no text.
-    tokens : int
-        Tokens used, as counted by the server; 0 if unknown.
-    """
-
-    text: str | None
-    tokens: int
+    text: str | None  # None if the response contains no text
+    tokens: int  # tokens used, as counted by the server; 0 if unknown
 
 
 class Teacher:
@@ -309,13 +297,7 @@ class Teacher:
             time.sleep(wait)
 
     def _connect(self) -> None:
-        """Connect, unless the previous connection is still open.
-
-        Raises
-        ------
-        UserError
-            The server cannot be reached, and has not answered before.
-        """
+        """Connect if the connection is closed; raise `UserError` if no request succeeded yet."""
         connection = self._connection
         if connection.sock is not None:
             if not select.select([connection.sock], [], [], 0.0)[0]:

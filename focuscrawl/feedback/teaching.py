@@ -20,7 +20,7 @@ from focuscrawl.feedback.teacher import (
     parse_verdict,
     title_words,
 )
-from focuscrawl.foundation.files import open_plain
+from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics.definition import load_base_critic
@@ -48,22 +48,14 @@ _MAX_PAGES_READ = 10  # to find these titles: judged pages, and examples of the 
 class TeacherAnswer(NamedTuple):
     """A teacher's answer about one page.
 
-    Attributes
-    ----------
-    page : Suggestion
-    verdict : bool, optional
-        True for good, False for bad, None for neither.
-    outcome : str
-        "asked"; "recorded": answered in an earlier session; "no verdict": the answer was invalid;
-        "unread": no web has the page, so the teacher was not asked.
-    tokens : int
-        Tokens used.
+    The outcome is "asked"; "recorded": answered in an earlier session; "no verdict": the answer
+    was invalid; or "unread": no web has the page, so the teacher was not asked.
     """
 
     page: Suggestion
-    verdict: bool | None
+    verdict: bool | None  # True for good, False for bad, None for neither
     outcome: str
-    tokens: int = 0
+    tokens: int = 0  # tokens used
 
 
 class TeacherSession:
@@ -71,8 +63,6 @@ class TeacherSession:
 
     Parameters
     ----------
-    teacher : Teacher
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read pages and examples of the definition's critic from, in this order.
     record : Path
@@ -96,8 +86,8 @@ class TeacherSession:
         self._webs = webs
         self._record = TeacherRecord(record)
         self._prompt = make_prompt(definition, webs, self._record.verdicts)
-        self._asked = question_digest(teacher.endpoint, teacher.model, self._prompt.digest)
-        self.unsure = frozenset(self._record.unsure_urls(self._asked))
+        self._question = question_digest(teacher.endpoint, teacher.model, self._prompt.digest)
+        self.unsure = frozenset(self._record.unsure_urls(self._question))
 
     def ask(self, pages: Iterable[Suggestion]) -> Iterator[TeacherAnswer]:
         """Ask about pages, one after the other.
@@ -136,15 +126,15 @@ class TeacherSession:
         if view is None:
             return TeacherAnswer(page, None, "unread")
         digest = page_digest(view)
-        if (self._asked, digest) in self._record.answers:
-            return TeacherAnswer(page, self._record.answers[self._asked, digest], "recorded")
+        if (self._question, digest) in self._record.answers:
+            return TeacherAnswer(page, self._record.answers[self._question, digest], "recorded")
         reply = self._teacher.ask(self._prompt.messages(view, mark))
         try:
             verdict = parse_verdict(reply.text)
         except NoVerdictError:
             return TeacherAnswer(page, None, "no verdict", reply.tokens)
         model, tokens = self.model, reply.tokens
-        self._record.append(self._asked, digest, page.url, verdict, model=model, tokens=tokens)
+        self._record.append(self._question, digest, page.url, verdict, model=model, tokens=tokens)
         return TeacherAnswer(page, verdict, "asked", tokens)
 
 
@@ -155,7 +145,6 @@ def make_prompt(
 
     Parameters
     ----------
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read the titles of judged pages and of the critic's examples from.
     teacher_verdicts : mapping of str to bool
@@ -240,7 +229,7 @@ class TeacherRecord:
         self.answers: dict[tuple[str, str], bool | None] = {}
         self.verdicts: dict[str, bool] = {}
         try:
-            with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+            with open(path, encoding="utf-8", errors="replace", opener=open_nofollow) as file:
                 for line in file:
                     self._read_line(line)
                     self._ends_in_newline = line.endswith("\n")
@@ -249,19 +238,19 @@ class TeacherRecord:
         except OSError as error:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
-    def unsure_urls(self, asked: str) -> set[str]:
+    def unsure_urls(self, question: str) -> set[str]:
         """Return the URLs of pages that the teacher with this digest was unsure of."""
-        return self._unsure.get(asked, set())
+        return self._unsure.get(question, set())
 
-    def append(self, asked: str, page: str, url: str, verdict: bool | None, **more: Any) -> None:
+    def append(
+        self, question: str, page: str, url: str, verdict: bool | None, **more: Any
+    ) -> None:
         """Append an answer to the file, and wait until the disk has it.
 
         Parameters
         ----------
-        asked, page : str
+        question, page : str
             Digests of teacher and question, and of the page.
-        url : str
-        verdict : bool, optional
         more : dict
             Other fields of the line, for people who read the file.
 
@@ -272,9 +261,9 @@ class TeacherRecord:
         """
         at = datetime.now(UTC).isoformat(timespec="seconds")
         row = {"url": url, "verdict": _VERDICTS[verdict], **more, "at": at}
-        line = json.dumps({**row, "asked": asked, "page": page}) + "\n"
+        line = json.dumps({**row, "asked": question, "page": page}) + "\n"
         try:
-            with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
+            with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
                 file.write(line if self._ends_in_newline else f"\n{line}")
                 file.flush()
                 os.fsync(file.fileno())
@@ -286,13 +275,13 @@ class TeacherRecord:
     def _read_line(self, line: str) -> None:
         try:
             row = json.loads(line)
-            asked, page, url = str(row["asked"]), str(row["page"]), str(row["url"])
+            question, page, url = str(row["asked"]), str(row["page"]), str(row["url"])
             verdict = {word: each for each, word in _VERDICTS.items()}[row["verdict"]]
         except (ValueError, RecursionError, TypeError, KeyError):
             return
-        self.answers[asked, page] = verdict
+        self.answers[question, page] = verdict
         if verdict is None:
-            self._unsure.setdefault(asked, set()).add(url)
+            self._unsure.setdefault(question, set()).add(url)
         else:
             self.verdicts[url] = verdict
 

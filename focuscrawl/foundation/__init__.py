@@ -1,5 +1,5 @@
-"""What everything else stands on: arrays, URLs, networks, the cache, folders of models, tables.
+"""Modules that every other package uses: arrays, files, databases, URLs, networks, processes.
 
-Also: values that users write, and what is said of extras that are not there. Not here: anything
-that knows of pages, critics or crawls.
+This package also reads values that users write and checks that extras are installed. Code that
+knows about pages, critics or crawls belongs to other packages.
 """

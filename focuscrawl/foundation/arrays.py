@@ -1,4 +1,4 @@
-"""Arrays: short names of their types, sums by groups, arrays that grow, arrays as bytes."""
+"""NumPy helpers: array types, sums by group, growing arrays, arrays stored as bytes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
 
-#: float64, int64 and bool of any shape; docstrings tell the shape
+#: arrays of float64, int64 and bool; docstrings state the shape
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-_MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
-_GREATEST = 1e9  # what a model has learned is far from it; sums and squares of more may overflow
+_MAX_UNPACKED_BYTES = 1 << 30  # a larger model is a zip bomb or a mistake
+_MAX_MAGNITUDE = 1e9  # far above any learned weight; sums and squares of larger ones may overflow
 
 
-def sums(groups: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
-    """Add up the values of each group; float64, of length `n`, or more if the numbers ask for it.
+def sum_by_group(groups: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
+    """Add up the values of each group.
 
     Parameters
     ----------
-    groups : (m,), from 0
-    values : (m,)
+    groups : NDArray[np.integer] of shape (m,)
+        Group of each value, from 0.
+    values : NDArray of shape (m,)
+    n : int
+        Smallest length of the result; a group number of `n` or more makes the result longer.
     """
     return np.bincount(groups, values, n).astype(np.float64, copy=False)
 
@@ -41,12 +44,13 @@ class GrowingArray:
 
     Parameters
     ----------
-    dtype : of the elements
-    fill : value of elements that nobody has set
+    fill : Any
+        Value of elements that were not set.
 
     Attributes
     ----------
-    data : the elements, a view of length ``len(self)``; take it anew after growing
+    data : NDArray of shape (len(self),)
+        View of the elements; growing the array replaces the view.
     """
 
     def __init__(self, dtype: DTypeLike, fill: Any = 0) -> None:
@@ -60,18 +64,18 @@ class GrowingArray:
     def grow(self, length: int) -> None:
         """Make the array at least `length` long."""
         if length > len(self.data):
-            self._make_room(length)
+            self._reserve(length)
             self.data = self._buffer[:length]
 
     def extend(self, values: ArrayLike) -> None:
-        """Append `values`; another thread sees the array without them, or with all of them."""
+        """Append `values`; other threads see either none or all of the new values."""
         values = np.asarray(values)
         start, end = len(self.data), len(self.data) + len(values)
-        self._make_room(end)
+        self._reserve(end)
         self._buffer[start:end] = values
         self.data = self._buffer[:end]
 
-    def _make_room(self, length: int) -> None:
+    def _reserve(self, length: int) -> None:
         if length > len(self._buffer):
             capacity = max(length, len(self._buffer) * 3 // 2)
             larger = np.full(capacity, self._fill, self._buffer.dtype)
@@ -80,7 +84,7 @@ class GrowingArray:
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
-    """Return an ``.npz`` file; the same arrays make the same bytes."""
+    """Return the bytes of an ``.npz`` file; equal arrays give equal bytes."""
     packed = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(packed, allow_pickle=False, **arrays)
@@ -88,48 +92,53 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) 
 
 
 def unpack_arrays(content: bytes) -> dict[str, NDArray[Any]]:
-    """Read an ``.npz`` file; ValueError and the errors of zip files if it is not a sound one."""
+    """Read an ``.npz`` file; raise ValueError or an error of `zipfile` if the file is damaged."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+        if sum(member.file_size for member in archive.infolist()) > _MAX_UNPACKED_BYTES:
             raise ValueError("the arrays are too large")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
 
-def unpack_numbers(content: bytes) -> dict[str, NDArray[Any]]:
-    """As `unpack_arrays`, of numbers that can be calculated with: finite ones, none beyond 1e9.
+def unpack_finite_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """Read an ``.npz`` file of numbers; raise ValueError for a NaN or a float beyond 1e9.
 
-    Whole numbers may be any.
+    Integers may have any size.
     """
     arrays = unpack_arrays(content)
     for name, array in arrays.items():
         kind = array.dtype.kind
-        if kind not in "biuf" or (kind == "f" and not (np.abs(array) <= _GREATEST).all()):
-            msg = f"array {name} is {array.dtype} {array.shape}, or has a number that is none"
+        if kind not in "biuf" or (kind == "f" and not (np.abs(array) <= _MAX_MAGNITUDE).all()):
+            msg = (
+                f"array {name} is {array.dtype} {array.shape}, or has a NaN or too large a number"
+            )
             raise ValueError(msg)
     return arrays
 
 
-def expect(
+def require_array(
     arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return an array of finite numbers of this `shape` and these dtype `kinds`, or ValueError."""
+    """Return an array; raise ValueError unless it is finite and has this `shape` and dtype kind.
+
+    Parameters
+    ----------
+    kinds : str
+        Codes of NumPy for the accepted kinds of dtype, such as ``"iu"``.
+    """
     array = arrays[name]
     if array.shape != shape or array.dtype.kind not in kinds or not np.isfinite(array).all():
         raise ValueError(f"array {name} is {array.dtype} {array.shape}")
     return array
 
 
-def array_of_lines(lines: Iterable[str]) -> NDArray[np.uint8]:
-    """Return texts without line breaks as an array of UTF-8."""
+def encode_lines(lines: Iterable[str]) -> NDArray[np.uint8]:
+    """Return texts, which contain no line breaks, as an array of UTF-8 bytes."""
     return np.frombuffer("\n".join(lines).encode(), np.uint8)
 
 
-def lines_of(arrays: Mapping[str, NDArray[Any]], name: str) -> tuple[str, ...]:
-    """Return the texts in an array that `array_of_lines` made; () if it is empty.
-
-    ValueError if it is no such array.
-    """
-    array = expect(arrays, name, arrays[name].shape, "u").astype(np.uint8)
+def decode_lines(arrays: Mapping[str, NDArray[Any]], name: str) -> tuple[str, ...]:
+    """Return the texts that `encode_lines` encoded; raise ValueError for any other array."""
+    array = require_array(arrays, name, arrays[name].shape, "u").astype(np.uint8)
     text = array.tobytes().decode()
     return tuple(text.split("\n")) if text else ()

@@ -1,7 +1,7 @@
-"""SQLite files, which may be a stranger's: every one is opened here, and nowhere else.
+"""Opening of SQLite files that may come from an untrusted person.
 
-What lies beside such a file can make SQLite delete or write other files, what its schema says can
-run without an end, and so can reading pages that name each other. None of it comes to that.
+Journals next to such a file can make SQLite delete other files, and its schema or damaged pages
+can make a statement run forever. `open_database` prevents both, so no other module opens SQLite.
 """
 
 from __future__ import annotations
@@ -13,64 +13,63 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import check_plain, open_plain
+from focuscrawl.foundation.files import check_regular_file, open_nofollow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: what SQLite writes beside a file
-BESIDE = ("-journal", "-wal", "-shm")
+#: endings of the files that SQLite writes next to a database
+SIDE_FILE_SUFFIXES = ("-journal", "-wal", "-shm")
 
 _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another journal
 _OBJECTS = "SELECT name, type, coalesce(sql, '') FROM sqlite_master"
-# Each row of a crawl takes some bytes, and reading it some steps: the dearest statements of our
-# own take half a step a byte
-_STEPS = 100_000_000  # of SQLite's, in any statement
-_STEPS_A_BYTE = 100  # of the file, as far as it takes room on the disk
-_LOOK = 1_000_000  # steps from one look to the next
-_BLOCK = 512  # bytes, whatever those of the file system are
+# The most expensive statement of focuscrawl takes half a virtual-machine step a byte of the file.
+_MIN_STEP_LIMIT = 100_000_000  # steps that every statement may take
+_STEPS_A_BYTE = 100  # further steps for each byte that the file occupies on the disk
+_CHECK_INTERVAL = 1_000_000  # steps
+_STAT_BLOCK = 512  # bytes; the unit of st_blocks, independent of the file system
 
 
 class Database(sqlite3.Connection):
-    """A connection that gives a statement up which takes far more steps than its file is worth.
+    """A connection that interrupts a statement whose steps exceed a limit for the file's size.
 
-    `sqlite3.OperationalError` is raised then, of the code ``SQLITE_INTERRUPT``.
+    The statement raises `sqlite3.OperationalError` with the code ``SQLITE_INTERRUPT``.
     """
 
-    def bound(self, path: Path) -> None:
-        """Give up from now on what does not end."""
-        self._steps = steps = _Steps(path)
-        self.set_progress_handler(steps.further, _LOOK)
+    def limit_steps(self, path: Path) -> None:
+        """Interrupt later statements that exceed the limit for the file at `path`."""
+        self._steps = steps = _StepCounter(path)
+        self.set_progress_handler(steps.exceed_limit, _CHECK_INTERVAL)
 
     def cursor(self, *factory: Any) -> Any:
-        """Return a cursor, as every statement has one."""
+        """Return a cursor and restart the count of steps, because each statement has a cursor."""
         self._steps.taken = 0
         return super().cursor(*factory)
 
 
-class _Steps:
-    """Counts the steps of a statement of SQLite's."""
-
+class _StepCounter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.taken = 0
 
-    def further(self) -> bool:
-        """Tell whether it is time to give up."""
-        self.taken += _LOOK
-        return self.taken > _STEPS and self.taken > _STEPS + _STEPS_A_BYTE * self._room()
+    def exceed_limit(self) -> bool:
+        """Count the steps since the last call; return whether SQLite has to stop."""
+        self.taken += _CHECK_INTERVAL
+        if self.taken <= _MIN_STEP_LIMIT:
+            return False
+        return self.taken > _MIN_STEP_LIMIT + _STEPS_A_BYTE * self._allocated_bytes()
 
-    def _room(self) -> int:
-        """Return the bytes that the file takes: a file full of holes may seem of any length."""
-        room = 0
+    def _allocated_bytes(self) -> int:
+        """Return the bytes on the disk: a sparse file may pretend to have any length."""
+        allocated = 0
         for path in (self._path, self._path.with_name(f"{self._path.name}-wal")):
             try:
                 about = path.lstat()
             except OSError:
                 continue
-            room += min(about.st_size, about.st_blocks * _BLOCK)
-        return room
+            allocated += min(about.st_size, about.st_blocks * _STAT_BLOCK)
+        return allocated
 
 
 def open_database(
@@ -82,26 +81,29 @@ def open_database(
     timeout: float = 30.0,
     factory: type[Database] = Database,
 ) -> Database:
-    """Open an SQLite file, for any thread.
+    """Open an SQLite file with a connection that any thread may use.
 
     Parameters
     ----------
-    mode : ``ro``, ``rw``, or ``rwc`` where it may have to be made
-    immutable : nobody writes to it: what lies beside it is not looked at
-    isolation_level : of `sqlite3.connect`
-    timeout : seconds that others may take to write
+    mode : str
+        ``ro``, ``rw``, or ``rwc`` to create a missing file.
+    immutable : bool
+        Whether no program writes to the file; SQLite then ignores journals next to it.
+    isolation_level : str or None
+        See `sqlite3.connect`.
+    timeout : float
+        Seconds to wait for a lock of another writer.
 
     Raises
     ------
     UserError
-        It is a link or none of the files that could be one, or what is beside it, or a journal
-        there names another one; or the schema has a trigger or a virtual table.
+        The file or a journal next to it is a link or not a regular file, a journal names another
+        file, or the schema has a trigger or a virtual table.
     sqlite3.Error
-        SQLite cannot read it.
+        SQLite cannot read the file.
     """
-    check_file(path)
-    # what a folder is called, by whoever has sent it, does not say how it is opened, nor which
-    # file is
+    check_database_file(path)
+    # quoted: the name of an untrusted folder must not add URI parameters
     name = f"file:{quote(str(path.absolute()))}?mode={mode}{'&immutable=1' if immutable else ''}"
     connection = sqlite3.connect(
         name,
@@ -112,73 +114,80 @@ def open_database(
         factory=factory,
     )
     try:
-        connection.bound(path)
-        # views and the like may call nothing that has an effect outside of the file
+        connection.limit_steps(path)
+        # views must not call functions with side effects
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
-        _refuse_programs(connection, path)
+        _refuse_triggers(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def check_file(path: Path) -> None:
-    """Look at an SQLite file, and at what is beside it, before SQLite does.
+def check_database_file(path: Path) -> None:
+    """Check an SQLite file and the journals next to it before SQLite reads them.
 
     Raises
     ------
     UserError
-        Something there is a link, or no plain file; or a journal names another one: SQLite takes
-        that for a transaction over several databases, and deletes the file it names.
+        One of the files is a link or not a regular file, or a journal names another file. SQLite
+        would take such a journal for a transaction over several databases and delete that file.
     """
-    for ending in ("", *BESIDE):
+    for ending in ("", *SIDE_FILE_SUFFIXES):
         each = path.with_name(f"{path.name}{ending}")
-        check_plain(each)
+        check_regular_file(each)
     journal = path.with_name(f"{path.name}-journal")
     if not journal.exists():
         return
-    with open(journal, "rb", opener=open_plain) as file:
+    with open(journal, "rb", opener=open_nofollow) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - len(_JOURNAL_END)))
         if file.read() == _JOURNAL_END:
             raise UserError(
-                f"{journal} names a file for SQLite to delete, which the journal of a crawl "
-                "never does: remove it, if you trust what else is there"
+                f"{journal} would make SQLite delete another file, which no journal of a crawl "
+                "does: remove this journal if you trust the rest of the folder"
             )
 
 
-def foreign_to(connection: sqlite3.Connection | sqlite3.Cursor, tables: str) -> list[str]:
-    """Return the names of what is in a database and is not as `tables` makes it, in SQL."""
-    ours = _made_by(tables)
+def find_foreign_objects(
+    connection: sqlite3.Connection | sqlite3.Cursor, tables: str
+) -> list[str]:
+    """Return the names of tables, views and indexes that the SQL script `tables` does not create.
+
+    An object that the script creates with another definition counts, too.
+    """
+    ours = _created_by(tables)
     found = connection.execute(_OBJECTS).fetchall()
     return sorted(str(name) for name, *made in found if ours.get(name) != made)
 
 
-def missing_in(connection: sqlite3.Connection | sqlite3.Cursor, tables: str) -> list[str]:
-    """Return the names of what `tables` makes, in SQL, and a database has not, or otherwise."""
+def find_missing_objects(
+    connection: sqlite3.Connection | sqlite3.Cursor, tables: str
+) -> list[str]:
+    """Return the names of objects of the SQL script `tables` that a database lacks or changed."""
     found = {name: made for name, *made in connection.execute(_OBJECTS).fetchall()}
-    return sorted(name for name, made in _made_by(tables).items() if found.get(name) != made)
+    return sorted(name for name, made in _created_by(tables).items() if found.get(name) != made)
 
 
 @contextmanager
-def in_memory(tables: str) -> Iterator[sqlite3.Connection]:
-    """Open a database that is kept nowhere, with what `tables` makes, in SQL."""
+def memory_database(tables: str) -> Iterator[sqlite3.Connection]:
+    """Open a database in memory and run the SQL script `tables` on it."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(tables)
         yield connection
 
 
-def _made_by(tables: str) -> dict[str, list[str]]:
-    with in_memory(tables) as ours:
+def _created_by(tables: str) -> dict[str, list[str]]:
+    with memory_database(tables) as ours:
         return {name: made for name, *made in ours.execute(_OBJECTS)}
 
 
-def _refuse_programs(connection: Database, path: Path) -> None:
-    """Raise `UserError` if writing to a database, or checking it, would run what is in it."""
+def _refuse_triggers(connection: Database, path: Path) -> None:
+    """Raise `UserError` if writing to a database or checking it would run code of its schema."""
     for name, kind, sql in connection.execute(_OBJECTS):
         if kind == "trigger" or str(sql).upper().startswith("CREATE VIRTUAL"):
             what = "trigger" if kind == "trigger" else "virtual table"
             raise UserError(
-                f"{path} is damaged (it has the {what} {str(name)[:80]!r}, and no file of ours "
-                "has one): take a whole copy"
+                f"{path} is damaged (it has the {what} {str(name)[:80]!r}, which focuscrawl never "
+                "creates): use an intact copy"
             )

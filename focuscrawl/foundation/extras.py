@@ -1,4 +1,4 @@
-"""Packages that only some uses of focuscrawl need: its extras, and what is said without them."""
+"""Optional dependencies (extras), and the error message when one is not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _REPORT = ("jinja2", "matplotlib", "pandas")
 
-#: by extra, the modules that are imported only where it is asked for
+#: modules of each extra; focuscrawl imports them only for features that need the extra
 EXTRAS: dict[str, tuple[str, ...]] = {
     "report": _REPORT,
     "lab": (*_REPORT, "pyarrow"),
@@ -33,12 +33,13 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 @contextmanager
-def needs(extra: str, what: str) -> Iterator[None]:
-    """Import, within the ``with`` block, what belongs to an extra.
+def require_extra(extra: str, feature: str) -> Iterator[None]:
+    """Report a missing extra for the imports within the ``with`` block.
 
     Parameters
     ----------
-    what : the user asked for that needs it
+    feature : str
+        Subject of the message: the option or feature that needs the extra.
 
     Raises
     ------
@@ -52,5 +53,5 @@ def needs(extra: str, what: str) -> Iterator[None]:
         if module not in EXTRAS[extra]:
             raise
         raise UserError(
-            f"{what} needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
+            f"{feature} needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
         ) from None

@@ -1,7 +1,7 @@
-"""Files in folders that may be a stranger's: no links, replaced whole, locked; the cache.
+"""Safe file access: no links in untrusted folders, atomic replacement, locks; the cache folder.
 
-A link in the folder of a stranger's crawl may point to any file of the user's, and a pipe there
-keeps who opens it waiting for ever. What the user names is another matter: links are followed.
+A link in the folder of an untrusted crawl may point to any file of the user, and opening a pipe
+blocks forever. Links in paths that the user types are followed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import platformdirs
 from filelock import FileLock, Timeout, lock_descriptor
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,70 +32,70 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 
-_LARGEST = 2 << 30  # bytes of a file that is read whole
+_MAX_FILE_BYTES = 2 << 30  # of a file that is read into memory
 
-
-#: others look for an instant whether a lock is taken: tries, and seconds between them
-TRIES, BETWEEN = 10, 0.01
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_OF_A_PATH = (
+#: `is_locked` holds a lock for an instant; tries of a process to get it, and seconds between them
+LOCK_TRIES, LOCK_RETRY_DELAY = 10, 0.01
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+_UNUSABLE_PATH = (
     *(errno.EACCES, errno.EPERM, errno.EROFS),
     *(errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR),
 )
 
 
-def open_plain(name: str, flags: int) -> int:
-    """Open a file that is a file: an opener for `open` and its like.
+def open_nofollow(name: str, flags: int) -> int:
+    """Open a regular file and follow no link; for the ``opener`` parameter of `open`.
 
     Raises
     ------
     UserError
-        It is a link or a pipe, or something else that is none.
+        The path is a link, a pipe or another special file.
     """
     refuse_link(name)
     return open_regular(name, flags | os.O_NOFOLLOW)
 
 
-def check_plain(path: str | Path) -> None:
-    """Raise `UserError` if `path` is a link, a pipe or a folder; it need not exist."""
+def check_regular_file(path: str | Path) -> None:
+    """Raise `UserError` if `path` exists and is a link, a folder or a special file."""
     refuse_link(path)
     if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - either kind
-        raise UserError(f"{path} is no plain file: remove it")
+        raise UserError(f"{path} is not a regular file: remove it")
 
 
 def open_regular(name: str, flags: int) -> int:
-    """Open a file that is a file, or a link to one: an opener for `open` and its like.
+    """Open a regular file or a link to one; for the ``opener`` parameter of `open`.
 
     Raises
     ------
     UserError
-        It is a pipe, or something else that is none.
+        The path is a pipe or another special file.
     """
     handle = os.open(name, flags | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise UserError(f"{name} is no plain file: remove it, or name another")
+        raise UserError(f"{name} is not a regular file: remove it or name another file")
     return handle
 
 
-def plain_below(root: Path, name: str) -> Path:
-    """Return a path below a folder, which leads nowhere else; it need not exist.
+def safe_join(root: Path, name: str) -> Path:
+    """Return the path of `name` below the folder `root`; the path need not exist.
 
-    Whatever is read, written or removed in a folder that somebody else may have made is named by
-    this. `root` itself is what the user named, and may be a link.
+    Every access to a file of an untrusted folder gets its path from this function. The user
+    named `root` itself, so `root` may be a link.
 
     Parameters
     ----------
-    name : from `root`, with ``/``
+    name : str
+        Path relative to `root`, with ``/`` between its parts.
 
     Raises
     ------
     UserError
-        The path or a folder on the way there is a link, or `name` leads out of `root`.
+        The path or a folder between `root` and the path is a link, or `name` leads out of `root`.
     """
     parts = PurePosixPath(name).parts
     if "\0" in name or any(part in ("..", "/", "//") for part in parts):
-        raise UserError(f"{name!r:.200} leads out of {root}: name a path in it")
+        raise UserError(f"{name!r:.200} leads out of {root}: name a path inside the folder")
     path = root
     for part in parts:
         path /= part
@@ -104,32 +104,35 @@ def plain_below(root: Path, name: str) -> Path:
 
 
 def read_regular(path: Traversable) -> bytes:
-    """Return the content of a file that is a file, or a link to one, or lies in an archive.
+    """Return the content of a regular file, of a link to one, or of a file in a zip archive.
 
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     UserError
-        It is no plain file, or larger than anything that is held in memory.
+        The path is a special file, or the file is larger than 2 GiB.
     """
     if not isinstance(path, Path):
         return path.read_bytes()
     with open(path, "rb", opener=open_regular) as file:
-        if os.fstat(file.fileno()).st_size > _LARGEST:
-            raise UserError(f"{path} is larger than {_LARGEST >> 30} GiB: name another")
+        if os.fstat(file.fileno()).st_size > _MAX_FILE_BYTES:
+            limit = f"{_MAX_FILE_BYTES >> 30} GiB"
+            raise UserError(f"{path} is larger than {limit}: name another file")
         return file.read()
 
 
 def refuse_link(path: str | Path) -> None:
-    """Raise `UserError` if `path` itself is a symbolic link; it need not exist."""
+    """Raise `UserError` if `path` itself is a symbolic link."""
     if os.path.islink(path):  # noqa: PTH114 - either kind of path
-        leads = os.readlink(path)  # noqa: PTH115
-        raise UserError(f"{path} is a link to {leads}: no link is followed there, remove it")
+        target = os.readlink(path)  # noqa: PTH115
+        raise UserError(
+            f"{path} is a link to {target}: focuscrawl follows no links there; remove it"
+        )
 
 
 def refuse_links(path: str | Path, below: str | Path) -> None:
-    """Raise `UserError` if `path`, or a folder on the way to it from `below`, is a link."""
+    """Raise `UserError` if `path`, or a folder between `below` and `path`, is a link."""
     within = os.path.relpath(path, below)
     for end, letter in enumerate(within + os.sep):
         if letter == os.sep:
@@ -137,23 +140,23 @@ def refuse_links(path: str | Path, below: str | Path) -> None:
 
 
 @contextmanager
-def draft_of(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Give an empty draft, which takes the place of `path` if nothing goes wrong.
+def replace_atomically(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """Yield the path of an empty draft; the draft replaces `path` if the block raises no error.
 
-    Nobody can know its name before: no link waits there to be followed, and no journal to be
-    rolled back. A link at `path` is replaced, and what it leads to stays as it is. Drafts of
-    processes that were killed are removed (`discard_drafts`).
+    The name of the draft is random, so nobody can place a link or a journal there in advance. A
+    link at `path` is replaced; its target stays unchanged. Drafts of killed processes are removed.
 
     Parameters
     ----------
-    folder : the draft is a folder, and takes the place of an empty one
+    folder : bool
+        Whether the draft is a folder, which replaces an empty folder.
     """
-    with suppress(OSError):  # what cannot be removed is in nobody's way
-        discard_drafts(path, folder=folder)
-    draft, lock = _begin(path, folder)
+    with suppress(OSError):  # a draft that cannot be removed does no harm
+        remove_stale_drafts(path, folder=folder)
+    draft, lock = _create_draft(path, folder)
     try:
         yield draft
-        if not folder:  # a power cut must not leave the new name and no content
+        if not folder:  # a power cut must not leave an empty file under the new name
             with draft.open("rb") as written:
                 os.fsync(written.fileno())
         draft.replace(path)
@@ -164,25 +167,26 @@ def draft_of(path: Path, *, folder: bool = False) -> Iterator[Path]:
         os.close(lock)
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
-    """Write a file whole or not at all; a text as UTF-8."""
-    with draft_of(path) as draft:
+def write_atomically(path: Path, content: bytes | str) -> None:
+    """Write a file completely or not at all; a text is encoded as UTF-8."""
+    with replace_atomically(path) as draft:
         draft.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def discard_drafts(path: Path, *, folder: bool = False) -> None:
-    """Remove the drafts of processes that were killed, with what belongs to them.
+def remove_stale_drafts(path: Path, *, folder: bool = False) -> None:
+    """Remove drafts of `path` that killed processes left, with the journals of these drafts.
 
-    A process that writes one has it locked.
+    A draft that a process is writing is locked and stays.
 
     Parameters
     ----------
-    folder : drafts that are folders; False: those that are files
+    folder : bool
+        Whether to remove drafts that are folders, too.
     """
     name = re.compile(rf"(\.{re.escape(path.name)}\.[0-9a-f]+\.draft).*", re.DOTALL)
     for each in [*path.parent.iterdir()]:
         found = name.fullmatch(each.name)
-        if found is None or _is_being_written(path.with_name(found[1])):
+        if found is None or _is_draft_locked(path.with_name(found[1])):
             continue
         if each.is_symlink() or each.is_file():
             each.unlink(missing_ok=True)
@@ -190,72 +194,74 @@ def discard_drafts(path: Path, *, folder: bool = False) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
-def _begin(path: Path, folder: bool) -> tuple[Path, int]:
-    """Make a draft, and lock it."""
+def _create_draft(path: Path, folder: bool) -> tuple[Path, int]:
+    """Create and lock a draft; return its path and the handle of the lock."""
     while True:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
         if folder:
             draft.mkdir()
             lock = os.open(draft, os.O_RDONLY | os.O_CLOEXEC)
         else:
-            made = os.O_CREAT | os.O_EXCL | os.O_RDWR
-            lock = os.open(draft, made | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        # in the meantime others may have taken it for one that was left behind
-        if _lock(lock) and draft.exists():
+            create = os.O_CREAT | os.O_EXCL | os.O_RDWR
+            lock = os.open(draft, create | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        # before the lock, another process may have removed the draft as a stale one
+        if _try_lock(lock) and draft.exists():
             return draft, lock
         os.close(lock)
 
 
-def _is_being_written(draft: Path) -> bool:
+def _is_draft_locked(draft: Path) -> bool:
     try:
         lock = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # it is a link, or there is none
+    except OSError:  # a link, or no such file
         return False
     try:
-        return not _lock(lock)
+        return not _try_lock(lock)
     finally:
         os.close(lock)
 
 
-def _lock(handle: int) -> bool:
-    """Lock a file or folder; True, too, where a file system knows no locks."""
+def _try_lock(handle: int) -> bool:
+    """Lock a file or folder; return True also on file systems without locks."""
     try:
         return lock_descriptor(handle, blocking=False)
     except OSError:
         return True
 
 
-def is_held(path: Path) -> bool:
-    """Tell whether a process holds the lock at `path`, which need not exist."""
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock file `path`; False if there is no such file."""
     try:
-        lock = open(path, opener=open_plain)  # noqa: SIM115 - closed below
+        lock = open(path, opener=open_nofollow)  # noqa: SIM115 - closed below
     except OSError:
         return False
     with lock:
-        for _ in range(TRIES):
+        for _ in range(LOCK_TRIES):
             if lock_descriptor(lock.fileno(), blocking=False):
                 return False
-            time.sleep(BETWEEN)
+            time.sleep(LOCK_RETRY_DELAY)
     return True
 
 
 @contextmanager
-def changing(path: Path, patience: float = 60.0, busy: str = "") -> Iterator[None]:
-    """Keep others from changing a file while it is read, changed and written.
+def update_lock(path: Path, timeout: float = 60.0, busy: str = "") -> Iterator[None]:
+    """Lock a file for other programs while the ``with`` block reads, changes and writes it.
 
-    Every program that writes a file which others write, too, reads and writes it within one
-    ``with`` block. The lock is a hidden file beside it, which is removed at the end.
+    The lock is a hidden file in the same folder, which is removed at the end.
 
     Parameters
     ----------
-    path : of the file, which need not be there; its folder has to be
-    patience : seconds to wait for others
-    busy : what to say if they take longer
+    path : Path
+        The file, which need not exist; its folder has to exist.
+    timeout : float
+        Seconds to wait for other programs.
+    busy : str
+        Error message for the timeout.
 
     Raises
     ------
     UserError
-        Others take longer, or a link is in the place of the lock.
+        The timeout is over, or the lock file is a link.
     OSError
         The folder cannot be written.
     """
@@ -263,51 +269,51 @@ def changing(path: Path, patience: float = 60.0, busy: str = "") -> Iterator[Non
         raise FileNotFoundError(ENOENT, os.strerror(ENOENT), str(path.parent))
     name = path.with_name(f".{path.name}.lock")
     refuse_link(name)
-    lock = FileLock(name, patience, poll_interval=BETWEEN, fallback_to_soft=False)
+    lock = FileLock(name, timeout, poll_interval=LOCK_RETRY_DELAY, fallback_to_soft=False)
     try:
         lock.acquire()
     except Timeout:
         raise UserError(
-            busy or f"{path} is being changed by another program: do this again after that"
+            busy or f"another program is changing {path}: try again when it has finished"
         ) from None
     try:
         yield
     finally:
-        name.unlink(missing_ok=True)  # who waits for it sees that it is gone, and makes it anew
+        name.unlink(missing_ok=True)  # a waiting process notices that and creates a new lock file
         lock.release()
 
 
 def as_user_error(error: OSError) -> UserError | None:
-    """Return what the user is told of `error`; None: it is nothing that a user can put right."""
+    """Return a one-line error for the user; None if the user cannot solve the problem."""
     where = "" if error.filename is None else f"{error.filename}: "
-    if error.errno in _FULL:
-        return UserError(f"{where}the disk is full: make room")
-    if error.errno in _OF_A_PATH and where:
+    if error.errno in _DISK_FULL:
+        return UserError(f"{where}the disk is full: free some space")
+    if error.errno in _UNUSABLE_PATH and where:
         why = str(error.strerror).lower()
-        return UserError(f"{where}{why}: name another path, or have this one made usable")
+        return UserError(f"{where}{why}: name another path, or change its permissions")
     return None
 
 
 def cache_dir() -> Path:
-    """Return the cache folder: ``FOCUSCRAWL_CACHE``, or the platform's own place for caches."""
+    """Return the cache folder: ``FOCUSCRAWL_CACHE``, or the default of the platform."""
     named = os.environ.get("FOCUSCRAWL_CACHE")
     return Path(named) if named else platformdirs.user_cache_path("focuscrawl")
 
 
-def file_system_of(place: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system that a place is on, and the path there.
+def open_file_system(place: str) -> tuple[fs.FileSystem, str]:
+    """Return the PyArrow file system of a path or URI, and the path within it.
 
     Parameters
     ----------
-    place : a local path, or a URI: ``s3://bucket/folder?endpoint_override=host:9000``,
-        ``hdfs://...``
+    place : str
+        A local path or a URI: ``s3://bucket/folder?endpoint_override=host:9000``, ``hdfs://...``
 
     Raises
     ------
     UserError
-        There is no such file system, or a password is in the URI.
+        There is no such file system, or the URI contains a password.
     """
-    with needs("parquet", place if "@" not in place else "a URI"):
+    with require_extra("parquet", place if "@" not in place else "a URI"):
         import pyarrow as pa  # noqa: PLC0415
         from pyarrow import fs  # noqa: PLC0415
     if "://" not in place:
@@ -316,38 +322,40 @@ def file_system_of(place: str) -> tuple[fs.FileSystem, str]:
         if urlsplit(place).password is not None:
             scheme = place.partition("://")[0]
             raise UserError(
-                f"{scheme}://...: a URI is written down in many places, so it holds no password: "
-                "leave keys to the environment, as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+                f"{scheme}://...: a URI is logged and must not contain a password; set keys in "
+                "environment variables such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
             )
         found, path = fs.FileSystem.from_uri(place)
     except (pa.ArrowException, OSError, ValueError) as error:
-        why = first_line(error) if "@" not in place else "is it written as a URI?"
+        why = first_line(error) if "@" not in place else "check that it is a valid URI"
         shown = place if "@" not in place else f"{place.partition('://')[0]}://..."
-        raise UserError(f"{shown} is on no file system: {why}") from None
+        raise UserError(f"cannot open the file system of {shown}: {why}") from None
     return found, path
 
 
-def refuse_odd(files: fs.FileSystem, path: str, below: str | None = None) -> None:
-    """Refuse a local file that is none: a pipe would keep who opens it waiting.
+def refuse_special_file(files: fs.FileSystem, path: str, below: str | None = None) -> None:
+    """Refuse a local path that is not a regular file, because opening a pipe would block.
 
     Parameters
     ----------
-    path : may not be there
-    below : a folder that names the file, and lets nobody out: there may be no link on the way
+    path : str
+        Path of the file, which need not exist.
+    below : str or None
+        Folder below which no part of the path may be a link.
 
     Raises
     ------
     UserError
-        It is a pipe, a device or a folder, or there is a link.
+        The path is a pipe, a device or a folder, or contains a link.
     """
     if files.type_name != "local":
         return
     if below is not None:
         refuse_links(path, below)
     if Path(path).exists() and not Path(path).is_file():
-        raise UserError(f"{path} is no plain file: remove it, or name another")
+        raise UserError(f"{path} is not a regular file: remove it or name another file")
 
 
 def first_line(error: BaseException) -> str:
-    """Return what PyArrow says of an error, without what it adds for programmers."""
+    """Return the first line of a PyArrow error message, without the details for programmers."""
     return (str(error).splitlines() or [type(error).__name__])[0].partition(". Detail: ")[0]

@@ -1,9 +1,8 @@
-"""Models on disk: the one format of critics, apprentices and models of paths.
+"""The file format of all models: critics, apprentices and path models.
 
-A model is a folder of ``manifest.json`` and a few files of a model's own, arrays and tables. The
-manifest says of what kind and format the model is, whatever else there is to know of it, and the
-SHA-256 of every file, its own included. There are no timestamps: the same model is the same
-bytes. Reading runs no code from the files, and hands out nothing whose digest does not fit.
+A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest has
+the kind and format of the model, further facts, and the SHA-256 of every file and of itself.
+Without timestamps, equal models have equal bytes. Reading runs no code and checks every digest.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, read_regular
+from focuscrawl.foundation.files import read_regular, update_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MANIFEST = "manifest.json"
-#: what reading a file raises whose bytes are not what they should be
-UNSOUND = (
+#: errors that decoding the bytes of a damaged file may raise
+DECODING_ERRORS = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
     EOFError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -41,15 +40,20 @@ UNSOUND = (
 
 @dataclass(frozen=True)
 class ModelFormat:
-    """The folders of one sort of model: how they are written, checked and read.
+    """Writes, checks and reads the folders of one type of model.
 
     Attributes
     ----------
-    name : of the sort, for people
-    kinds : what a manifest may call it
-    format : number that is written and read; folders of others are refused
-    files : names of the files beside the manifest
-    command : what trains one
+    name : str
+        Name of the type in messages, such as "critic".
+    kinds : tuple of str
+        Accepted values of ``kind`` in the manifest.
+    format : int
+        Format number; folders with another number are refused.
+    files : tuple of str
+        Names of the files besides the manifest.
+    command : str
+        Command that trains such a model.
     """
 
     name: str
@@ -58,50 +62,55 @@ class ModelFormat:
     files: tuple[str, ...]
     command: str
 
-    def is_in(self, folder: Path) -> bool:
-        """Tell whether there is one in a folder, sound or not."""
+    def exists_in(self, folder: Path) -> bool:
+        """Return whether a folder contains such a model, damaged or not."""
         try:
             manifest = json.loads(read_regular(folder / MANIFEST))
         except (OSError, ValueError, RecursionError, UserError):
             return False
         return isinstance(manifest, dict) and manifest.get("kind") in self.kinds
 
-    def check_out(self, out: Path, *, force: bool | None = None) -> None:
-        """Raise `UserError` unless a model may be written to `out`; ask before a long training.
+    def check_output(self, out: Path, *, force: bool | None = None) -> None:
+        """Raise `UserError` unless a model may be written to `out`; call this before training.
 
         Parameters
         ----------
-        force : whether a model that is there may be replaced; None: no, and nobody can say so
+        force : bool or None
+            Whether to replace an existing model; None: no, and the command has no ``--force``.
         """
         if not out.exists():
             return
         if not force:
             way_out = ", or --force to replace it" if force is not None else ""
-            raise UserError(f"{out} is there already: name another folder{way_out}")
+            raise UserError(f"{out} exists already: name another folder{way_out}")
         if not (out / MANIFEST).is_file():
-            raise UserError(f"{out} is there already, and not a {self.name}: name another folder")
+            raise UserError(f"{out} exists already and is not a {self.name}: name another folder")
 
     def write(
         self, out: Path, kind: str, facts: Manifest, files: Files, *, force: bool | None = None
     ) -> int:
-        """Write a model to the folder `out`, whole or not at all.
+        """Write a model to the folder `out`, completely or not at all.
 
         Parameters
         ----------
-        facts : what the manifest says besides
-        files : their content, by name
-        force : see `check_out`
+        facts : dict
+            Further entries of the manifest.
+        files : dict of str to bytes
+            Content of each file by its name.
+        force : bool or None
+            See `check_output`.
 
         Returns
         -------
-        Its size in bytes.
+        int
+            Size of the model in bytes.
 
         Raises
         ------
         UserError
-            See `check_out`; or `out` cannot be written.
+            `check_output` refuses the folder, or the folder cannot be written.
         """
-        self.check_out(out, force=force)
+        self.check_output(out, force=force)
         manifest = {"format": self.format, "focuscrawl": __version__, "kind": kind, **facts}
         manifest["files"] = {name: _sha256(content) for name, content in files.items()}
         manifest["digest"] = _digest(manifest)
@@ -109,10 +118,10 @@ class ModelFormat:
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             with (
-                changing(out),
+                update_lock(out),
                 tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch,
             ):
-                self.check_out(out, force=force)  # another program may have written it meanwhile
+                self.check_output(out, force=force)  # another program may have written a model
                 fresh = Path(scratch, "new")
                 fresh.mkdir()
                 for name, content in contents.items():
@@ -127,25 +136,28 @@ class ModelFormat:
                         old.rename(out)
                     raise
         except OSError as error:
-            raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+            raise UserError(
+                f"{out} cannot be written ({error.strerror}): name another folder"
+            ) from None
         return sum(map(len, contents.values()))
 
     def read(self, folder: Traversable, unpack: Callable[[Manifest, Files], T]) -> tuple[T, str]:
-        """Read the model in `folder`, which may lie in an archive.
+        """Read the model in `folder`, which may be part of a zip archive.
 
         Parameters
         ----------
-        unpack : makes the model of a manifest and files whose digests fit; what does not fit
-            together may raise any of the errors of conversions and look-ups
+        unpack : callable
+            Builds the model from the manifest and the files; may raise `DECODING_ERRORS`.
 
         Returns
         -------
-        The model, and a hex digest of it.
+        tuple of T and str
+            The model and its hex digest.
 
         Raises
         ------
         UserError
-            There is none, or it is of another kind, of a format that is not read, or not whole.
+            The folder has no model, or one of another kind or format, or a damaged one.
         """
         try:
             manifest = json.loads(read_regular(folder / MANIFEST))
@@ -156,39 +168,39 @@ class ModelFormat:
         except OSError as error:
             if not (folder / MANIFEST).is_file():
                 raise UserError(
-                    f"{folder} holds no {self.name}: name another folder, or train it again "
-                    f"with `{self.command}`"
+                    f"{folder} contains no {self.name}: name another folder, or train the "
+                    f"{self.name} with `{self.command}`"
                 ) from None
-            raise self._not_whole(folder, f"{error.strerror}: {error.filename}") from error
-        except UNSOUND as error:
-            raise self._not_whole(folder, reason(error)) from error
+            raise self._damaged(folder, f"{error.strerror}: {error.filename}") from error
+        except DECODING_ERRORS as error:
+            raise self._damaged(folder, error_message(error)) from error
 
     def _check_kind(self, folder: Traversable, manifest: Any) -> None:
         if not isinstance(manifest, dict):
             raise TypeError(f"{MANIFEST} is not a table")
         kind, number = manifest.get("kind"), manifest.get("format")
         if kind not in self.kinds:
-            raise ValueError(f"it is of kind {kind!r}")
+            raise ValueError(f"its kind is {kind!r}")
         if number != self.format:
             raise UserError(
-                f"{folder}: a {self.name} of format {number!r:.20}, and this focuscrawl reads "
-                f"{self.format}: train it again with `{self.command}`, or take the focuscrawl "
-                "that wrote it"
+                f"{folder} is a {self.name} of format {number!r:.20}; this version of focuscrawl "
+                f"reads format {self.format}: train it again with `{self.command}`, or use the "
+                "version that wrote it"
             )
 
-    def _not_whole(self, folder: Traversable, why: str) -> UserError:
+    def _damaged(self, folder: Traversable, why: str) -> UserError:
         return UserError(
-            f"{folder}: not a whole {self.name} ({why}); train it again with `{self.command}`"
+            f"{folder} is a damaged {self.name} ({why}): train it again with `{self.command}`"
         )
 
 
-def reason(error: BaseException) -> str:
-    """Return in one line what is wrong with what was read."""
+def error_message(error: BaseException) -> str:
+    """Return the message of an error in one line, or the name of its class."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 def _check_digests(manifest: Manifest, files: Files) -> None:
-    """Raise ValueError if a file, or the manifest itself, is not what was written."""
+    """Raise ValueError if a file or the manifest itself was changed."""
     if manifest["digest"] != _digest(manifest):
         raise ValueError(f"{MANIFEST} was changed")
     for name, content in files.items():
@@ -201,6 +213,6 @@ def _sha256(content: bytes) -> str:
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:
-    """Return the digest of all that a manifest says but its own digest."""
+    """Return the digest of all entries of a manifest except its own digest."""
     rest = {key: value for key, value in manifest.items() if key != "digest"}
     return _sha256(json.dumps(rest, sort_keys=True).encode())

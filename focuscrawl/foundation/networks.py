@@ -1,8 +1,8 @@
-"""Which network addresses a crawl may connect to: by default those of the public Internet only.
+"""Restricts the network addresses a crawl may connect to; by default to the public Internet.
 
-A link can name any address, one in the user's own network included, and so can the answer of a
-name server. The special addresses are those of IANA's registries for IPv4 and IPv6 (RFC 6890 and
-what followed it), and of the metadata services that clouds offer their machines.
+A link or the answer of a name server can name any address, including addresses in the user's
+network. Special addresses are those of the IANA registries for IPv4 and IPv6 (RFC 6890 and its
+successors) and those of cloud metadata services.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     Address = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# In full, and not as `ipaddress` tells them apart: its verdicts change from version to version.
+# The classification by `ipaddress` changes from version to version, so the list is complete.
 _SPECIAL: dict[str, tuple[str, ...]] = {
     "loopback": ("127.0.0.0/8", "::1/128"),
-    "link-local": ("169.254.0.0/16", "fe80::/10"),  # most clouds' metadata are in the first
+    "link-local": ("169.254.0.0/16", "fe80::/10"),  # IPv4: metadata services of most clouds
     "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7", "fec0::/10"),
     "shared": ("100.64.0.0/10",),  # between a provider and its customers; Alibaba's metadata
     "metadata": ("168.63.129.16/32",),  # Azure's, at a public address
-    "unspecified": ("0.0.0.0/8", "::/128"),  # connects to the own machine
+    "unspecified": ("0.0.0.0/8", "::/128"),  # connects to this machine
     "multicast": ("224.0.0.0/4", "ff00::/8"),
     "documentation": (
         *("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"),
         *("2001:db8::/32", "3fff::/20"),
     ),
-    # protocol assignments, benchmarks, tunnels (they hold any IPv4 address), future use
+    # protocol assignments, benchmarks, tunnels (which contain any IPv4 address), future use
     "reserved": (
         *("192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4"),
         *("2001::/23", "2002::/16"),
@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[Network, str], ...] = tuple(
     for kind, networks in _SPECIAL.items()
     for network in networks
 )
-_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all of IPv6 that was ever given out
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all IPv6 addresses assigned so far
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _SETTING = "FOCUSCRAWL_PRIVATE_ADDRESSES"
 
@@ -55,52 +55,53 @@ class Networks:
 
     Attributes
     ----------
-    opened : what the user opened of the special networks
+    allowed : tuple of IPv4Network and IPv6Network
+        Special networks that the user allows.
     """
 
-    opened: tuple[Network, ...] = ()
+    allowed: tuple[Network, ...] = ()
 
     @classmethod
-    def of(cls, names: Iterable[str]) -> Self:
-        """Read addresses and networks: ``127.0.0.1``, ``10.1.0.0/16``, ``::1``.
+    def parse(cls, names: Iterable[str]) -> Self:
+        """Parse addresses and networks: ``127.0.0.1``, ``10.1.0.0/16``, ``::1``.
 
         Raises
         ------
         UserError
-            One of them is neither.
+            A name is neither an address nor a network.
         """
-        opened = []
+        allowed = []
         for name in names:
             try:
-                opened.append(ipaddress.ip_network(str(name).strip(), strict=False))
+                allowed.append(ipaddress.ip_network(str(name).strip(), strict=False))
             except ValueError:
                 raise UserError(
-                    f"{_SETTING}: {str(name)!r} is no address and no network; "
-                    "name some with commas between, as in 127.0.0.1,10.1.0.0/16"
+                    f"{_SETTING}: {str(name)!r} is neither an address nor a network: "
+                    "separate them by commas, as in 127.0.0.1,10.1.0.0/16"
                 ) from None
-        return cls(tuple(opened))
+        return cls(tuple(allowed))
 
     @property
-    def all_open(self) -> bool:
-        """Tell whether no address is refused."""
-        return {4, 6} <= {each.version for each in self.opened if each.prefixlen == 0}
+    def allows_all(self) -> bool:
+        """Whether every address is allowed."""
+        return {4, 6} <= {each.version for each in self.allowed if each.prefixlen == 0}
 
     def refusal(self, address: str) -> str | None:
-        """Say what an IP address is that the crawl may not connect to; None if it may."""
+        """Return why the crawl may not connect to an IP address; None if it may."""
         try:
-            meant = _meant(ipaddress.ip_address(address))
+            target = _ipv4_target(ipaddress.ip_address(address))
         except ValueError:
-            return "no IP address"
-        if any(meant in network for network in self.opened):
+            return "not an IP address"
+        if any(target in network for network in self.allowed):
             return None
-        kind = _kind(meant)
+        kind = _kind(target)
         if kind is None:
             return None
         return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} address"
 
 
-def literal(host: str) -> str | None:
-    """Return the IP address that a `host` is, without brackets; None if it is a name."""
+def ip_literal(host: str) -> str | None:
+    """Return `host` if it is an IP address without brackets; None if it is a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -108,8 +109,8 @@ def literal(host: str) -> str | None:
     return host
 
 
-def _meant(address: Address) -> Address:
-    """Return the IPv4 address that is connected to by way of an IPv6 address, if that is so."""
+def _ipv4_target(address: Address) -> Address:
+    """Return the IPv4 address that a mapped or NAT64 address leads to, or else `address`."""
     if isinstance(address, ipaddress.IPv6Address):
         address = ipaddress.IPv6Address(int(address))  # without a zone: fe80::1%eth0
         if address.ipv4_mapped is not None:

@@ -1,9 +1,9 @@
-"""Python processes: started in one way, ending with the one that started them.
+"""Start of Python child processes, which exit when their parent process exits.
 
-They import nothing from the current folder: ``python -m`` and ``python -c``, which process pools
-use as well, look there first, and in a stranger's folder a file with the name of any module would
-be run. They end as if killed, as everything recorded is on disk: beside a process that does the
-same again, a live host would be asked by two.
+Child processes import nothing from the current folder. ``python -m``, ``python -c`` and process
+pools would search that folder first, and run any file with the name of a module. Child processes
+exit without cleanup, because all records are on disk; a child that continued would send requests
+to the same live hosts as its replacement.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-_STDIN = 0  # of which whoever began this process holds the other end
+_STDIN = 0  # the parent process holds the other end of this pipe
 
 
-#: variable of the environment: settings, as JSON, of all crawls that processes of ours begin
-SETTINGS = "STUDIO_CRAWL_SETTINGS"
+#: environment variable with the settings, as JSON, of all crawls that child processes start
+SETTINGS_VARIABLE = "STUDIO_CRAWL_SETTINGS"
 _SAFE = "PYTHONSAFEPATH"
 _PATH = "PYTHONPATH"
 
 
-def end_with_parent() -> None:
-    """Let this process, one of `multiprocessing`, end as soon as its parent has."""
+def exit_with_parent() -> None:
+    """Make this process of `multiprocessing` exit as soon as its parent exits."""
     threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 
-def end_with_stdin() -> None:
-    """Let this process end as soon as standard input does, from now on."""
+def exit_with_stdin() -> None:
+    """Make this process exit as soon as its standard input is closed."""
     if select.select([_STDIN], [], [], 0)[0]:
-        os._exit(1)  # nothing is ever written there: it has ended before
+        os._exit(1)  # nobody writes to this pipe, so a readable pipe was closed already
     threading.Thread(target=_read_to_the_end, daemon=True).start()
 
 
@@ -64,33 +64,34 @@ def start_python(
 
     Parameters
     ----------
-    arguments : of the interpreter, as in ``-m focuscrawl``
-    variables : of the environment, beside those that there are
-    options : of `subprocess.Popen`
+    arguments : sequence of str
+        Arguments of the interpreter, as in ``-m focuscrawl``.
+    variables : mapping of str to str, optional
+        Further environment variables.
+    **options : Any
+        Options of `subprocess.Popen`.
     """
     environment = {**os.environ, **(variables or {})}
     environment |= _search_path(environment)
-    # -P says for this process what the environment says for those that it starts in turn
+    # -P protects this process, and the environment variables protect the processes it starts
     return subprocess.Popen([sys.executable, "-P", *arguments], env=environment, **options)
 
 
 @contextmanager
 def process_pool(most: int) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool of fresh processes, which end with this one, however that ends.
-
-    Parameters
-    ----------
-    most : processes at a time
-    """
-    # a fork of a process with threads may hang, and those of numpy are there already
+    """Yield a pool of `most` new processes, which exit when this process exits or is killed."""
+    # the fork of a process with threads may hang, and numpy has started threads already
     context = multiprocessing.get_context("spawn")
-    with safe_starts(), ProcessPoolExecutor(most, context, initializer=end_with_parent) as pool:
+    with (
+        safe_python_path(),
+        ProcessPoolExecutor(most, context, initializer=exit_with_parent) as pool,
+    ):
         yield pool
 
 
 @contextmanager
-def safe_starts() -> Iterator[None]:
-    """Have Python processes that a library starts meanwhile import nothing from here, too."""
+def safe_python_path() -> Iterator[None]:
+    """Keep processes that libraries start in the block from importing from the current folder."""
     before = {name: os.environ.get(name) for name in (_SAFE, _PATH)}
     os.environ.update(_search_path(os.environ))
     try:
@@ -104,18 +105,15 @@ def safe_starts() -> Iterator[None]:
 
 
 def search_path() -> list[str]:
-    """Return where this process finds modules, for one that has to find the same ones.
-
-    Folders only that are named from the root: others depend on where the process is.
-    """
+    """Return the absolute entries of ``sys.path``, for child processes that need these modules."""
     return [each for each in sys.path if os.path.isabs(each)]  # noqa: PTH117 - texts
 
 
 def _search_path(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that say where Python looks for modules.
+    """Return environment variables that keep Python from importing from the current folder.
 
-    What the user has put into ``PYTHONPATH`` stays. An empty or relative entry there would be
-    the current folder, or one in it; ``PYTHONPATH=$PYTHONPATH:/more`` makes one.
+    ``PYTHONPATH`` keeps its absolute entries. An empty or relative entry, as
+    ``PYTHONPATH=$PYTHONPATH:/more`` may create, would lead to the current folder.
     """
     named = environment.get(_PATH, "").split(os.pathsep)
     return {_SAFE: "1", _PATH: os.pathsep.join(each for each in named if os.path.isabs(each))}  # noqa: PTH117

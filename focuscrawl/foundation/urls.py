@@ -1,7 +1,7 @@
-"""URLs as the crawler compares them: absolute, http(s), normalised as browsers do, no fragment.
+"""Parsing and normalising of URLs: absolute, http or https, without fragment and credentials.
 
-Parsing, resolving and normalising follow the WHATWG URL standard (``can_ada``), which is
-what pages are written for. Query arguments keep their order: a server may tell them apart.
+The rules are those of the WHATWG URL standard (``can_ada``), which browsers follow. Query
+arguments keep their order, because the order may matter to a server.
 """
 
 from __future__ import annotations
@@ -11,36 +11,34 @@ from hashlib import blake2b
 
 import can_ada
 
-_RESERVED = ("example", "test", "invalid")  # last parts of names that nobody has [RFC 6761]
-MAX_URL = 2083  # characters; longer URLs are what traps make
+_RESERVED = ("example", "test", "invalid")  # top-level domains that nobody can own [RFC 6761]
+MAX_URL_LENGTH = 2083  # characters; crawler traps produce longer URLs
 
-_LONGEST = 16 * MAX_URL  # as written: a host of 250 kB in another script takes seconds to parse
+# characters before normalising; a host of 250 kB in another script takes seconds to parse
+_MAX_RAW_LENGTH = 16 * MAX_URL_LENGTH
 _WEB = ("http:", "https:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\\\s]*@")
-_BARE = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?([/?#][^\s@]*)?")  # one without its scheme
-_NO_URL = (ValueError, TypeError)  # can_ada: the parser refuses; a lone surrogate in the text
+_BARE = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?([/?#][^\s@]*)?")  # a URL without its scheme
+_NO_URL = (ValueError, TypeError)  # of can_ada; TypeError for a lone surrogate
 
 
 def normalize(url: str) -> str | None:
-    """Return `url` in the form the crawler compares, or None if it is no http(s) URL.
-
-    None, too, if it is many times as long as a URL may be.
-    """
-    if len(url) > _LONGEST:
+    """Return the normalised form of `url`; None if it is no http(s) URL or far too long."""
+    if len(url) > _MAX_RAW_LENGTH:
         return None
     try:
         parsed = can_ada.parse(url)
     except _NO_URL:
         return None
-    return _finish(parsed)
+    return _normalized_href(parsed)
 
 
-def no_url(text: str) -> str:
-    """Say of `text` that it is no http(s) URL, and what to write: the rest of a sentence."""
+def invalid_url_message(text: str) -> str:
+    """Return the rest of an error message that starts with `text`, with a hint at the fix."""
     bare = text.strip()
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
-        return f"is no http(s) URL: write https://{bare:.120}"
-    return "is no http(s) URL: one begins with http:// or https://"
+        return f"is not an http(s) URL: write https://{bare:.120}"
+    return "is not an http(s) URL: a URL starts with http:// or https://"
 
 
 def resolve(base: str, references: list[str]) -> list[str | None]:
@@ -48,33 +46,36 @@ def resolve(base: str, references: list[str]) -> list[str | None]:
 
     Parameters
     ----------
-    base : absolute URL of the page, or of its ``<base href>``
-    references : the ``href`` and ``src`` values as written
+    base : str
+        Absolute URL of the page, or of its ``<base href>``.
+    references : list of str
+        Values of ``href`` and ``src`` as written.
 
     Returns
     -------
-    One normalised URL a reference; None where the reference leads to no http(s) resource.
+    list of str or None
+        The normalised URL of each reference; None for a reference to no http(s) resource.
     """
     try:
-        parsed = can_ada.parse(base) if len(base) <= _LONGEST else None
+        parsed = can_ada.parse(base) if len(base) <= _MAX_RAW_LENGTH else None
     except _NO_URL:
         parsed = None
     if parsed is None:
         return [normalize(reference) for reference in references]
     urls: list[str | None] = []
     for reference in references:
-        if len(reference) > _LONGEST:
+        if len(reference) > _MAX_RAW_LENGTH:
             urls.append(None)
             continue
         try:
-            urls.append(_finish(parsed + reference))
+            urls.append(_normalized_href(parsed + reference))
         except _NO_URL:
             urls.append(None)
     return urls
 
 
 def host(url: str) -> str:
-    """Return the host (and port, if it is not the scheme's own) of an absolute http(s) `url`."""
+    """Return the host of an absolute http(s) `url`, with the port unless it is the default."""
     start = url.index("//") + 2
     end = len(url)
     for mark in "/?#":
@@ -85,29 +86,29 @@ def host(url: str) -> str:
 
 
 def is_reserved(url: str) -> bool:
-    """Tell whether an absolute http(s) `url` is of a host that cannot be on the Internet."""
+    """Return whether the host of an absolute http(s) `url` cannot exist on the Internet."""
     name = re.sub(r":\d*$", "", host(url)).rstrip(".")
     return name.rpartition(".")[2].lower() in _RESERVED
 
 
-def identity(name: str) -> int:
-    """Return a number of a URL or host that nobody has to be asked for: 63 bits of its hash.
+def hashed_id(name: str) -> int:
+    """Return an id of a URL or host that needs no table: 63 bits of its BLAKE2b hash.
 
-    Two of a billion URLs have the same number with a chance of one in twenty; the second one is
-    then taken for the first.
+    Among a billion URLs, the probability of a collision is one in twenty. A colliding URL counts
+    as already known.
     """
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def without_credentials(text: str) -> str:
-    """Return `text` with every ``name:password@`` taken out of the URLs in it."""
+    """Return `text` without the ``name:password@`` of the URLs in it."""
     return _CREDENTIALS.sub("", text)
 
 
-def _finish(parsed: can_ada.URL) -> str | None:
+def _normalized_href(parsed: can_ada.URL) -> str | None:
     url: str = parsed.href
-    if not url.startswith(_WEB) or len(url) > _LONGEST:
+    if not url.startswith(_WEB) or len(url) > _MAX_RAW_LENGTH:
         return None
     if "@" in url and parsed.has_credentials():
         parsed.username = ""

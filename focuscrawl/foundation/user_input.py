@@ -1,4 +1,4 @@
-"""What users write: values of settings, tables, TOML, lists of URLs, with one-line errors."""
+"""Parsing of user input: setting values, CSV tables, TOML, lists of URLs; one-line errors."""
 
 from __future__ import annotations
 
@@ -42,73 +42,79 @@ _OFF, _ON = ("0", "false"), ("1", "true")
 _GZIP_MAGIC = b"\x1f\x8b"
 _STORE_MAGIC = b"SQLite format 3\0"
 _BESIDE_KEYS = re.compile(r"[^\w \t.\"'-]+")
-_DEEPEST = 64  # parts of a dotted key; what reading one takes grows with their square
-MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
+_MAX_KEY_PARTS = 64  # of a dotted key; the parsing time grows with the square of the parts
+MAX_PATTERNS = 1000  # of a list; the crawl searches every URL for each pattern
 _NEXT_URL = re.compile(r",\s*(?=https?:|www\.)|,(?=\s)|\s(?=https?:|www\.)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
-_FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # what lists are called
-_NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with
+_FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # usual file names of lists
+_REGEX_SYNTAX = re.compile(r"\\|\||\^|\.[*+]")
 
 
 @dataclass(frozen=True)
-class Reader(Generic[T_co]):
-    """Reads what was written, a text or what a settings module holds.
+class ValueParser(Generic[T_co]):
+    """Converts a text or an object of a settings module to a typed value.
 
     Attributes
     ----------
-    accepts : completes "NAME must be ..."
-    value_of : returns the value; raises ValueError or TypeError for what it does not accept
+    expected : str
+        Description of accepted values; completes "NAME must be ...".
+    convert : callable
+        Returns the value; raises ValueError or TypeError for values it does not accept.
     """
 
-    accepts: str
-    value_of: Callable[[Any], T_co]
+    expected: str
+    convert: Callable[[Any], T_co]
 
-    def read(self, name: str, written: object) -> T_co:
-        """Return the value that a user gave to `name`.
+    def parse(self, name: str, written: object) -> T_co:
+        """Return the value that a user wrote for `name`.
 
         Raises
         ------
         UserError
-            It is not accepted.
+            The value is not accepted.
         """
         try:
-            return self.value_of(written)
+            return self.convert(written)
         except (TypeError, ValueError):
-            raise UserError(f"{name} must be {self.accepts}, not {written!r}") from None
+            raise UserError(f"{name} must be {self.expected}, not {written!r}") from None
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
-        """Let pydantic read a field of the type ``Annotated[T, reader]``."""
+        """Make pydantic parse a field of the type ``Annotated[T, parser]``."""
         from pydantic_core import PydanticCustomError, core_schema  # noqa: PLC0415 - slow to import
 
-        def value_of(written: object) -> T_co:
+        def convert(written: object) -> T_co:
             try:
-                return self.value_of(written)
+                return self.convert(written)
             except (TypeError, ValueError):
                 raise PydanticCustomError(
-                    "reader", "must be {accepts}", {"accepts": self.accepts}
+                    "reader", "must be {expected}", {"expected": self.expected}
                 ) from None
 
-        return core_schema.no_info_plain_validator_function(value_of)
+        return core_schema.no_info_plain_validator_function(convert)
 
 
-def validated(
+def validate(
     kind: type[T],
     given: Mapping[str, Any],
     where: str = "",
     named: Mapping[str, str] | None = None,
 ) -> T:
-    """Return an instance of `kind` with what a user gave for its fields.
+    """Return an instance of `kind` with the values of a user for its fields.
 
     Parameters
     ----------
-    kind : a pydantic model, or a dataclass whose types pydantic can check
-    where : what names the values, as a file, for messages
-    named : what a field is called in messages, if not by its own name
+    kind : type
+        A pydantic model, or a dataclass whose types pydantic can check.
+    given : mapping of str to Any
+    where : str
+        Source of the values, such as a file, for messages.
+    named : mapping of str to str, optional
+        Names of fields in messages, where they differ.
 
     Raises
     ------
     UserError
-        A field does not exist, is missing, or cannot have its value.
+        A field does not exist, is missing, or has an invalid value.
     """
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - slow to import
 
@@ -118,18 +124,19 @@ def validated(
         wrong = error.errors(include_url=False)[0]
         field = str(wrong["loc"][0])
     if wrong["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        raise UserError(f"{where} knows no {field!r}: {nearest(field, get_type_hints(kind))}")
+        hint = suggest_name(field, get_type_hints(kind))
+        raise UserError(f"{where} has the unknown entry {field!r}: {hint}")
     if wrong["type"] == "missing":
-        raise UserError(f"{where} does not say {field!r}")
+        raise UserError(f"{where} lacks the entry {field!r}: add it")
     name = (named or {}).get(field, f"{where}: {field}" if where else field)
     raise UserError(f"{name} {wrong['msg']}, not {wrong['input']!r}")
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return a hint at the known name that is most like `name`, or at all of them."""
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """Return a hint for an error message: the most similar known name, or all known names."""
     names = [*known]
     near = get_close_matches(name, names, n=1)
-    return f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
+    return f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}"
 
 
 def _flag(written: object) -> bool:
@@ -147,72 +154,75 @@ def _networks(written: Any) -> Networks:
     if isinstance(written, Networks):
         return written
     names = written.split(",") if isinstance(written, str) else list(written)
-    return Networks.of(name for name in names if name != "")
+    return Networks.parse(name for name in names if name != "")
 
 
 def _address(written: object) -> str:
     return str(ipaddress.ip_address(str(written)))
 
 
-FLAG = Reader("0 or 1", _flag)
-TEXT = Reader("a text", _text)  # a list of texts becomes one with commas between
-IP_ADDRESS = Reader("an IP address", _address)
-NETWORKS = Reader("addresses and networks, with commas between", _networks)
+FLAG = ValueParser("0 or 1", _flag)
+TEXT = ValueParser("a text", _text)  # a list becomes one text, separated by commas
+IP_ADDRESS = ValueParser("an IP address", _address)
+NETWORKS = ValueParser("addresses and networks, separated by commas", _networks)
 
 
-def whole_number(lowest: int = 0, highest: int | None = None) -> Reader[int]:
-    """Return a reader of whole numbers from `lowest` to `highest`."""
+def whole_number(lowest: int = 0, highest: int | None = None) -> ValueParser[int]:
+    """Return a parser of whole numbers from `lowest` to `highest`."""
 
-    def value_of(written: object) -> int:
+    def convert(written: object) -> int:
         text = str(written).strip()
         if not text.isdecimal():
             raise ValueError
         return _within(int(text), lowest, highest)
 
-    return Reader(f"a whole number{_range(lowest, highest)}", value_of)
+    return ValueParser(f"a whole number{_range(lowest, highest)}", convert)
 
 
-def number(lowest: float = 0, highest: float | None = None) -> Reader[float]:
-    """Return a reader of finite numbers from `lowest` to `highest`."""
+def number(lowest: float = 0, highest: float | None = None) -> ValueParser[float]:
+    """Return a parser of finite numbers from `lowest` to `highest`."""
 
-    def value_of(written: Any) -> float:
+    def convert(written: Any) -> float:
         return _within(float(written), lowest, highest)
 
-    return Reader(f"a number{_range(lowest, highest)}", value_of)
+    return ValueParser(f"a number{_range(lowest, highest)}", convert)
 
 
-def one_of(*choices: str) -> Reader[str]:
-    """Return a reader of one of some words."""
+def one_of(*choices: str) -> ValueParser[str]:
+    """Return a parser that accepts one of `choices`."""
 
-    def value_of(written: object) -> str:
+    def convert(written: object) -> str:
         return choices[choices.index(str(written))]
 
-    return Reader(f"one of {', '.join(choices)}", value_of)
+    return ValueParser(f"one of {', '.join(choices)}", convert)
 
 
-def json_object(example: str) -> Reader[Mapping[str, Any]]:
-    """Return a reader of dictionaries, also written as JSON; `example` is one that makes sense."""
+def json_object(example: str) -> ValueParser[Mapping[str, Any]]:
+    """Return a parser of dictionaries and JSON objects; its message shows `example`."""
 
-    def value_of(written: Any) -> Mapping[str, Any]:
+    def convert(written: Any) -> Mapping[str, Any]:
         found = json.loads(written) if isinstance(written, str) else written
         if not isinstance(found, Mapping):
             raise TypeError
         return found
 
-    return Reader(f"a JSON object, as in '{example}'", value_of)
+    return ValueParser(f"a JSON object, as in '{example}'", convert)
 
 
-def file_name(standard: str, ending: str = "", *words: str) -> Reader[str | None]:
-    """Return a reader of the name of a file that there need not be; None: there is to be none.
+def file_name(standard: str, ending: str = "", *words: str) -> ValueParser[str | None]:
+    """Return a parser of the name of an optional file; the value 0 gives None.
 
     Parameters
     ----------
-    standard : the name that 1 stands for
-    ending : of every name
-    words : what may stand there instead
+    standard : str
+        File name for the value 1.
+    ending : str
+        Required ending of every file name.
+    *words : str
+        Further accepted values.
     """
 
-    def value_of(written: object) -> str | None:
+    def convert(written: object) -> str | None:
         text = str(written)
         if text.lower() in (*_OFF, ""):
             return None
@@ -223,7 +233,7 @@ def file_name(standard: str, ending: str = "", *words: str) -> Reader[str | None
         return text
 
     needed = f" that ends in {ending}" if ending else ""
-    return Reader(f"{', '.join(['0', '1', *words])} or the name of a file{needed}", value_of)
+    return ValueParser(f"{', '.join(['0', '1', *words])} or the name of a file{needed}", convert)
 
 
 def _range(lowest: float, highest: float | None) -> str:
@@ -237,13 +247,13 @@ def _within(value: _N, lowest: float, highest: float | None) -> _N:
 
 
 @contextmanager
-def open_source(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for reading bytes; gzip is known by its first bytes, not by the name.
+def open_maybe_gzip(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a plain or gzipped file for reading; the first bytes show whether it is gzipped.
 
     Raises
     ------
     UserError
-        If the file cannot be opened, or, while it is read, proves damaged.
+        The file cannot be read, or its gzip data is damaged.
     """
     try:
         with Path(path).open("rb") as raw:
@@ -255,15 +265,16 @@ def open_source(path: str | Path) -> Iterator[BinaryIO]:
             else:
                 yield raw
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(f"{path}: damaged gzip file ({error}); fetch or pack it again") from error
+        raise UserError(
+            f"{path} is a damaged gzip file ({error}): download or compress it again"
+        ) from error
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UserError(f"{path}: cannot be read ({reason}); check the path") from error
+        raise _unreadable(path, error) from error
 
 
-def is_store(path: Path) -> bool:
-    """Tell whether there is a database of SQLite: a crawl, or knowledge."""
-    if not path.is_file():  # to read from a terminal or a pipe would wait for somebody
+def is_sqlite_file(path: Path) -> bool:
+    """Return whether a path is an SQLite database, such as a crawl store or a knowledge file."""
+    if not path.is_file():  # reading from a terminal or a pipe would block
         return False
     try:
         with path.open("rb") as file:
@@ -278,133 +289,139 @@ def read_text(path: str | Path | Traversable) -> str:
     Raises
     ------
     UserError
-        It cannot be read, or is in another encoding.
+        The file cannot be read, or has another encoding.
     """
     path = Path(path) if isinstance(path, str) else path
     try:
         return path.read_text(encoding="utf-8-sig")
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UserError(f"{path}: cannot be read ({reason}); check the path") from None
+        raise _unreadable(path, error) from None
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8 text"
+            f"{path} is not UTF-8 text ({error.reason}): save it as UTF-8 text"
         ) from None
 
 
-def lines_of(text: str) -> dict[int, str]:
-    """Return the lines of a list by number, from 1, without blanks around.
+def _unreadable(path: str | Path | Traversable, error: OSError) -> UserError:
+    return UserError(f"{path} cannot be read ({error.strerror or error}): check the path")
 
-    Blank lines and those that begin with ``#`` are passed over.
+
+def numbered_lines(text: str) -> dict[int, str]:
+    """Return the stripped lines of a list by line number, from 1.
+
+    Blank lines and lines that start with ``#`` are left out.
     """
     lines = {number: line.strip() for number, line in enumerate(text.splitlines(), start=1)}
     return {number: line for number, line in lines.items() if line and not line.startswith("#")}
 
 
-def table_of(lines: Iterable[str]) -> csv.DictReader[str]:
-    """Return the rows of a CSV table; the names of its columns are those of its header, in small.
+def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
+    """Return a reader of a CSV table; the column names are those of the header in lower case.
 
-    Cells have commas, semicolons or tabs between them, as spreadsheets of many countries write
-    them: whatever the header has most of.
+    The separator is the comma, semicolon or tab, whichever the header has most often, because
+    spreadsheets of some countries write semicolons.
     """
     lines = iter(lines)
     header = next(lines, "")
-    between = max(",;\t", key=header.count)
+    separator = max(",;\t", key=header.count)
     try:
-        names = next(csv.reader([header], delimiter=between), [])
-    except csv.Error:  # far too long for one
+        names = next(csv.reader([header], delimiter=separator), [])
+    except csv.Error:  # the line is far too long for a header
         names = []
-    return csv.DictReader(lines, [name.strip().lower() for name in names], delimiter=between)
+    return csv.DictReader(lines, [name.strip().lower() for name in names], delimiter=separator)
 
 
-def numbered(
+def numbered_rows(
     rows: csv.DictReader[str], path: str | Path | Traversable
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a table with their numbers, from 1.
+    """Yield the number, from 1, and the cells of each row of a table.
 
     Raises
     ------
     UserError
-        A row is no CSV, or has cells that no column is for.
+        A row is not CSV, or has more cells than the header.
     """
     try:
         for number, row in enumerate(rows, start=1):
             surplus: Any = row.get(None)
             if any(surplus or ()):
                 raise UserError(
-                    f"{path}, row {number}: more cells than the header has; put what has commas "
-                    "in it in quotes"
+                    f"{path}, row {number} has more cells than the header: put cells that "
+                    "contain commas in quotes"
                 )
             yield number, row
     except csv.Error as error:
-        line = rows.line_num + 1  # of the header, too
+        line = rows.line_num + 1  # the reader did not count the header
         raise UserError(
-            f"{path}: line {line} is not CSV ({error}); save the table as UTF-8 CSV"
+            f"{path}, line {line} is not CSV ({error}): save the table as UTF-8 CSV"
         ) from error
 
 
-def read_rows(
+def read_csv_rows(
     path: str | Path, columns: Sequence[str], *, optional: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number, from 1, and the cells of each row of a CSV table; blank lines are none.
+    """Yield the number, from 1, and the cells of each row of a CSV table; skip blank lines.
 
     Parameters
     ----------
-    path : UTF-8 file with a header, plain or gzipped
-    columns : that must be there, in any order and case; their names are the keys of the cells
-    optional : that are read, too; empty where they are not there
+    path : str or Path
+        UTF-8 file with a header, plain or gzipped.
+    columns : sequence of str
+        Required columns, in any order and case; their names are the keys of the cells.
+    optional : sequence of str
+        Further columns to read; their cells are empty if the table lacks them.
 
     Raises
     ------
     UserError
-        While rows are read: the file is none, or no CSV, or lacks a column.
+        The file cannot be read, is not CSV, or lacks a column; raised while rows are read.
     """
     needed = f"it needs the columns {','.join([*columns, *(f'[{name}]' for name in optional)])}"
-    with open_source(path) as source:
+    with open_maybe_gzip(path) as source:
         try:
-            rows = table_of(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
+            rows = csv_reader(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
             if not rows.fieldnames:
-                raise UserError(f"{path}: empty file; {needed}")
+                raise UserError(f"{path} is empty: {needed}")
             if not {name.lower() for name in columns} <= set(rows.fieldnames):
-                raise UserError(f"{path}: has the columns {','.join(rows.fieldnames)}; {needed}")
+                raise UserError(f"{path} has the columns {','.join(rows.fieldnames)}: {needed}")
             names = [*columns, *optional]
-            for number, row in numbered(rows, path):
+            for number, row in numbered_rows(rows, path):
                 yield number, {name: (row.get(name.lower()) or "").strip() for name in names}
         except UnicodeDecodeError as error:
             raise UserError(
-                f"{path}: not UTF-8 text ({error.reason}); save the table as UTF-8 CSV"
+                f"{path} is not UTF-8 text ({error.reason}): save the table as UTF-8 CSV"
             ) from error
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a file.
+def read_regular_text(path: Path) -> str:
+    """Return the text of a regular file.
 
     Raises
     ------
     OSError
-        It cannot be read.
+        The file cannot be read.
     UserError
-        It is no plain file.
+        The path is not a regular file.
     ValueError
-        It is not in UTF-8.
+        The text is not UTF-8.
     """
     try:
         return read_regular(path).decode("utf-8-sig")
     except UnicodeDecodeError:
-        msg = "not UTF-8 text; save it as UTF-8"
+        msg = "it is not UTF-8 text; save it as UTF-8"
         raise ValueError(msg) from None
 
 
-def read_toml(text: str) -> dict[str, Any]:
-    """Read a document.
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse a TOML document.
 
     Raises
     ------
     ValueError
-        It is no TOML, or nested deeper than anything that makes sense; says what is wrong.
+        The text is not TOML, or is nested far too deep; the message describes the problem.
     """
-    if any(part.count(".") > _DEEPEST for part in _BESIDE_KEYS.split(text)):
-        msg = f"a key of more than {_DEEPEST} parts"
+    if any(part.count(".") > _MAX_KEY_PARTS for part in _BESIDE_KEYS.split(text)):
+        msg = f"a key of more than {_MAX_KEY_PARTS} parts"
         raise ValueError(msg)
     try:
         return tomllib.loads(text)
@@ -414,16 +431,17 @@ def read_toml(text: str) -> dict[str, Any]:
 
 
 def split_urls(text: str) -> list[str]:
-    """Return what is written with commas or blanks between; a comma within a URL belongs to it."""
+    """Split a list of URLs at commas and blanks, but not at commas within a URL."""
     return [part.strip() for part in _NEXT_URL.split(text)]
 
 
-class Hosts:
-    """Some hosts, and all hosts below them: ``a.example`` is ``www.a.example``, too.
+class HostSet:
+    """A set of hosts and all their subdomains: ``a.example`` includes ``www.a.example``.
 
     Parameters
     ----------
-    names : as `HOSTS` reads them; one with a port is that port alone, one without is any
+    names : iterable of str
+        Hosts as `HOSTS` returns them; a name without a port includes all ports.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -431,7 +449,7 @@ class Hosts:
         self._most_dots = max((name.count(".") for name in self._names), default=0)
 
     def has(self, name: str) -> bool:
-        """Tell whether a host is among them; with its port, if that is not the scheme's own."""
+        """Return whether the set includes a host, given with its port unless it is the default."""
         bare, _, port = name.rpartition(":")
         named = (name, bare) if port.isdecimal() and not bare.endswith(":") else (name,)
         return any(self._has(each.rstrip(".")) for each in named)
@@ -442,20 +460,21 @@ class Hosts:
 
 
 class UrlPatterns:
-    """Finds parts of URLs: ``*`` stands for anything, ``$`` at the end for the end of the URL.
+    """Matches parts of URLs: ``*`` matches any characters, ``$`` the end of the URL.
 
-    Wildcards are those of robots.txt (RFC 9309, section 2.2.3). They are no regular expressions:
-    whoever writes a page writes the URLs that they are held against, and could make an expression
-    that goes back and forth take minutes. Here the time grows with the URL's length.
+    The wildcards are those of robots.txt (RFC 9309, section 2.2.3). Regular expressions are not
+    supported, because a page could contain URLs on which backtracking takes minutes. The time of
+    these patterns grows linearly with the length of the URL.
 
     Parameters
     ----------
-    patterns : as `URL_PATTERNS` reads them
+    patterns : iterable of str
+        Patterns as `URL_PATTERNS` returns them.
     """
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self._patterns = [
-            ([part for part in each.removesuffix("$").split("*") if part], _ends(each))
+            ([part for part in each.removesuffix("$").split("*") if part], _is_anchored(each))
             for each in patterns
         ]
 
@@ -463,17 +482,17 @@ class UrlPatterns:
         return bool(self._patterns)
 
     def match(self, url: str) -> bool:
-        """Tell whether one of them is found in a normalised URL."""
-        return any(_found(parts, url, ends=ends) for parts, ends in self._patterns)
+        """Return whether a normalised URL contains one of the patterns."""
+        return any(_contains(url, parts, anchored=anchored) for parts, anchored in self._patterns)
 
 
-def _ends(pattern: str) -> bool:
-    """Tell whether the last part is to be at the end of a URL."""
+def _is_anchored(pattern: str) -> bool:
+    """Return whether the last part of a pattern has to be at the end of a URL."""
     return pattern.endswith("$") and not pattern.endswith("*$")
 
 
-def _found(parts: Sequence[str], url: str, *, ends: bool) -> bool:
-    """Tell whether the parts follow each other in `url`: each where it comes first, so once."""
+def _contains(url: str, parts: Sequence[str], *, anchored: bool) -> bool:
+    """Return whether the parts follow each other in `url`; one pass, each at its first match."""
     *before, last = parts
     at = 0
     for part in before:
@@ -481,30 +500,29 @@ def _found(parts: Sequence[str], url: str, *, ends: bool) -> bool:
         if at < 0:
             return False
         at += len(part)
-    if ends:
+    if anchored:
         return url.endswith(last) and len(url) - len(last) >= at
     return url.find(last, at) >= 0
 
 
 def _entries(written: Any) -> list[str]:
-    """Return what a user lists: with commas, in a file with one a line, or in a settings module.
+    """Return the entries of a list: a text with commas, a file with one a line, or a Python list.
 
-    Blank lines of a file are skipped, and those that begin with ``#``.
+    Blank lines of a file and lines that start with ``#`` are left out.
 
     Raises
     ------
     UserError
-        There is such a file, and it cannot be read, or nothing is in it; or there is none, and
-        it is called like one.
+        The file is empty or cannot be read; or the text looks like the name of a missing file.
     """
     if not isinstance(written, str):
         found = [str(each) for each in written]
     elif "," not in written and written.strip() and Path(written).is_file():
-        found = [*lines_of(read_text(written)).values()]
-        if not found:  # no limit at all is not what a list is for
-            raise UserError(f"{written}: nothing in it; write one a line, or leave it out")
+        found = [*numbered_lines(read_text(written)).values()]
+        if not found:  # an empty list would mean no limit
+            raise UserError(f"{written} has no entries: write one a line, or omit the argument")
     elif "," not in written and _FILE.search(written):
-        raise UserError(f"there is no file {written}; as a part of URLs it is *{written}")
+        raise UserError(f"there is no file {written}: for a part of URLs write *{written}")
     else:
         found = written.split(",")
     return [*dict.fromkeys(each.strip() for each in found if each.strip())]
@@ -518,8 +536,8 @@ def _host(written: str) -> str:
     url = None if re.search(r"[/@?#*\\\s]", written) else normalize(f"http://{written}/")
     if url is None:
         raise UserError(
-            f"{written!r} is no host: write it as in www.example.org, without scheme and path; "
-            "hosts below it are in"
+            f"{written!r} is not a host: write it as in www.example.org, without scheme and path; "
+            "subdomains are included"
         )
     return host(url).rstrip(".")
 
@@ -527,17 +545,17 @@ def _host(written: str) -> str:
 def _patterns(written: Any) -> tuple[str, ...]:
     found = _entries(written)
     for each in found:
-        if _NO_WILDCARD.search(each):
+        if _REGEX_SYNTAX.search(each):
             raise UserError(
-                f"{each!r} is a regular expression: write a part of the URL, with * for anything "
-                "and $ for its end, several with commas between"
+                f"{each!r} is a regular expression: write parts of URLs, separated by commas, "
+                "with * for any characters and $ for the end of the URL"
             )
         if not each.strip("*$"):
-            raise UserError(f"{each!r} stands for every URL: write a part of those that are meant")
-    if len(found) > MOST_PATTERNS:
+            raise UserError(f"{each!r} matches every URL: write a part that only some URLs have")
+    if len(found) > MAX_PATTERNS:
         raise UserError(
-            f"{len(found):,} parts of URLs are too many: no more than {MOST_PATTERNS:,} are "
-            "looked for in every URL; put those with something in common together, with *"
+            f"{len(found):,} URL patterns are too many, {MAX_PATTERNS:,} are allowed: "
+            "combine similar patterns with *"
         )
     return tuple(quote(each, safe=string.punctuation) for each in found)
 
@@ -549,31 +567,33 @@ def _languages(written: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-HOSTS = Reader("hosts, with commas between, or a file with one a line", _hosts)
-URL_PATTERNS = Reader("parts of URLs, with commas between, or a file with one a line", _patterns)
-LANGUAGES = Reader("codes of languages, with commas between, as in en,de", _languages)
+HOSTS = ValueParser("hosts, separated by commas, or a file with one a line", _hosts)
+URL_PATTERNS = ValueParser(
+    "parts of URLs, separated by commas, or a file with one a line", _patterns
+)
+LANGUAGES = ValueParser("language codes, separated by commas, as in en,de", _languages)
 
 
-def some_of(*choices: str) -> Reader[tuple[str, ...]]:
-    """Return a reader of some of some words, each once, in the order of `choices`."""
+def some_of(*choices: str) -> ValueParser[tuple[str, ...]]:
+    """Return a parser of a list of `choices`; it returns each once, in the order of `choices`."""
 
-    def value_of(written: Any) -> tuple[str, ...]:
+    def convert(written: Any) -> tuple[str, ...]:
         found = _entries(written)
         if not set(found) <= set(choices):
             raise ValueError
         return tuple(each for each in choices if each in found)
 
-    return Reader(f"one or more of {', '.join(choices)}, with commas between", value_of)
+    return ValueParser(f"one or more of {', '.join(choices)}, separated by commas", convert)
 
 
 class Progress:
-    """Is told how many pages will be read, and of every few that were; this one in vain."""
+    """Receives the progress of reading pages; this base class shows nothing."""
 
     def start(self, pages: int) -> None:
-        """Learn how many pages will be read."""
+        """Start a progress bar for a number of pages."""
 
     def advance(self, pages: int = 1) -> None:
-        """Learn that some were read."""
+        """Advance the progress bar by a number of pages."""
 
 
-SILENT = Progress()
+NO_PROGRESS = Progress()

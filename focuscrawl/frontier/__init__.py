@@ -1,7 +1,7 @@
-"""The frontier: every known, unfetched URL, best first, within the limits of politeness.
+"""The frontier: the queue of known, unfetched URLs, ordered by score, with politeness limits.
 
-Not here: scores (`focuscrawl.strategies`), which URLs are deferred (`focuscrawl.crawl.traps`),
-storage (`focuscrawl.store`).
+Other packages compute scores (`focuscrawl.strategies`), defer URLs (`focuscrawl.crawl.traps`) and
+store them (`focuscrawl.store`).
 """
 
 from focuscrawl.frontier.frontier import Frontier, SortedQueues

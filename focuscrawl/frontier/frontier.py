@@ -1,4 +1,4 @@
-"""The frontier: a priority queue of URLs over all hosts that keeps to each host's limits."""
+"""The frontier: a priority queue of URLs over all hosts that respects the limits of each host."""
 
 from __future__ import annotations
 
@@ -19,19 +19,17 @@ if TYPE_CHECKING:
 
 _Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
 
-_FREED_PER_POP = (
-    4  # outdated entries whose memory one `pop` frees; more would block the event loop
-)
+_FREED_PER_POP = 4  # outdated entries freed by one `pop`; more would block the event loop
 
 
 class SortedQueues(NamedTuple):
-    """All URLs that wait, sorted by host, key and URL.
+    """All queued URLs, sorted by host, key and URL id.
 
     Attributes
     ----------
-    keys : float64 (n,) of URL numbers below n, scores negated
-    state : int8 (n,), where each was then, see `focuscrawl.frontier.hosts`
-    runs : number, keys and URLs of each host with URLs in its queue, best first
+    keys : float64 (n_urls,), negated score by URL id
+    state : int8 (n_urls,), state of each URL, see `focuscrawl.frontier.hosts`
+    runs : id, sorted keys and sorted URL ids of each host with queued URLs
     """
 
     keys: NDArray[np.float64]
@@ -39,7 +37,7 @@ class SortedQueues(NamedTuple):
     runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
 
     @classmethod
-    def of(
+    def sort(
         cls,
         keys: NDArray[np.float64],
         state: NDArray[np.int8],
@@ -47,17 +45,17 @@ class SortedQueues(NamedTuple):
         urls: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> Self:
-        """Sort what is in the queues, by new scores of some.
+        """Sort the queued URLs, some of them by new scores.
 
         Parameters
         ----------
-        keys, state : (n,), of URL numbers below n; they become the arrangement's own
-        host_of : of as many numbers, or more
-        urls, scores : new scores; numbers from n on, which came later, and URLs with the score
-            inf are skipped
+        keys, state : (n_urls,), present keys and states, which the result takes over
+        host_of : int32, host id by URL id
+        urls, scores : URL ids and new scores; URL ids beyond `state` and URLs with the score inf
+            are skipped
         """
-        there = urls < len(state)
-        urls, scores = urls[there], scores[there]
+        known = urls < len(state)
+        urls, scores = urls[known], scores[known]
         moved = keys[urls] != -np.inf
         keys[urls[moved]] = -scores[moved]
         order = np.flatnonzero(state == QUEUED)
@@ -73,13 +71,14 @@ class SortedQueues(NamedTuple):
 
 
 class BusyHostLink(NamedTuple):
-    """The best link of a host without room.
+    """The best link of a busy host.
 
     Attributes
     ----------
-    score, url : of the link
-    seconds : that the host takes for a link: its delay, or the rest of a longer wait, or how long
-        it has not answered
+    score : score of the link
+    url : URL id of the link
+    seconds : expected time of the host for a link: its delay, the rest of a longer wait, or the
+        time since an unanswered request
     """
 
     score: float
@@ -88,25 +87,24 @@ class BusyHostLink(NamedTuple):
 
 
 class Frontier:
-    """Queued URLs in the order of their scores, highest first, discovery order among equals.
+    """Queued URLs by score, highest first; URLs with equal scores in the order of discovery.
 
-    A heap of links per host and a heap of hosts by their best link: `pop` gives the best link
-    whose host has room, and a host without room costs nothing until it has. URLs and hosts are
-    dense numbers (`NameTable`); times are seconds on any steady clock.
+    Each host has a heap of links. A second heap has the hosts by their best link. `pop` returns
+    the best link among the hosts with a free slot; busy hosts cost no time. URLs and hosts have
+    consecutive ids (`NameTable`). Times are seconds of a monotonic clock.
 
     Parameters
     ----------
-    per_host : requests to one host that may be under way at once
-    delay : seconds from the start of one request to a host to the start of the next
+    per_host : largest number of concurrent requests to a host
+    delay : seconds between the starts of two requests to a host
 
     Notes
     -----
-    A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` skip it. One that is
-    *deferred* waits like the others, and its score may change, but it is in no queue: `pop` does
-    not return it until it is readmitted.
+    A URL that is pushed with the score inf (a seed) keeps this score in `update` and `rescore`. A
+    deferred URL has a score, but `pop` does not return the URL until `readmit`.
 
-    After Frontera's and Heritrix's host queues; mutable priorities by entries that are dropped
-    when found outdated, as in deep-deep.
+    The host queues follow Frontera and Heritrix. As in deep-deep, entries with outdated scores
+    stay in the heaps and are skipped.
     """
 
     def __init__(self, per_host: int = 1, delay: float = 0.0) -> None:
@@ -115,48 +113,48 @@ class Frontier:
         self._delays: dict[int, float] = {}
         self._keys = GrowingArray(np.float64, fill=np.inf)
         self._state = GrowingArray(np.int8, fill=NOT_QUEUED)
-        self._count = [0, 0, 0]  # of URLs in each state
+        self._count = [0, 0, 0]  # URLs in each state
         self._host_of = GrowingArray(np.int32)
         self._hosts: list[Host] = []
-        self._available: list[_Offer] = []  # of hosts with room
-        self._busy: list[_Offer] = []  # of hosts without
+        self._available: list[_Offer] = []  # offers of hosts with a free slot
+        self._busy: list[_Offer] = []  # offers of busy hosts
         self._timers: list[tuple[float, int]] = []  # ready_at, host
         self._skipped_hosts: set[int] = set()
         self._outdated: list[list[Entry]] = []  # heaps from before the last `replace_queues`
 
     def __len__(self) -> int:
-        """URLs waiting, deferred or not."""
+        """Return the number of queued and deferred URLs."""
         return self._count[QUEUED] + self._count[DEFERRED]
 
     @property
     def all_deferred(self) -> bool:
-        """True if URLs are deferred, and all others that wait are on hosts held for ever."""
+        """Whether there are deferred URLs, and all queued URLs are at skipped hosts."""
         return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.n_at_skipped_hosts
 
     def score(self, url: int) -> float:
-        """Return the present or last score of `url`; -inf if it was never queued."""
+        """Return the present or last score of `url`; -inf if the URL was never queued."""
         return -float(self._keys.data[url]) if url < len(self._keys) else -np.inf
 
     def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the present scores of URLs that wait, float64 (n,)."""
+        """Return the present scores of queued or deferred URLs, float64 (n,)."""
         scores: NDArray[np.float64] = -self._keys.data[urls]
         return scores
 
     def scores_in_queues(self) -> NDArray[np.float64]:
-        """Return the scores of all URLs that wait and are not deferred, float64 (n,)."""
+        """Return the scores of all queued URLs, without deferred URLs, float64 (n,)."""
         scores: NDArray[np.float64] = -self._keys.data[self._state.data == QUEUED]
         return scores
 
     def queued(self) -> NDArray[np.int64]:
-        """Return the numbers of all URLs that wait, deferred or not, ascending."""
+        """Return the ids of all queued and deferred URLs, ascending."""
         return np.flatnonzero(self._state.data)
 
     def deferred(self) -> NDArray[np.int64]:
-        """Return the numbers of all URLs that are deferred, ascending."""
+        """Return the ids of all deferred URLs, ascending."""
         return np.flatnonzero(self._state.data == DEFERRED)
 
     def push(self, url: int, host: int, score: float) -> None:
-        """Queue `url` of `host`, or move it to `score` if it waits already."""
+        """Queue `url` of `host`, or change the score of a queued or deferred URL."""
         self._grow(url + 1, host + 1)
         keys, was = self._keys.data, self._state.data[url]
         if was == QUEUED and keys[url] == -score:
@@ -166,36 +164,36 @@ class Frontier:
             return
         if was != QUEUED:
             self._host_of.data[url] = host
-            self._set_state(url, QUEUED)  # last: `sort_queues` may be reading in another thread
+            self._set_state(url, QUEUED)  # last, since `sort_queues` may read in another thread
         self._enqueue(url)
 
     def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Move the URLs among `urls` that wait to their new `scores`."""
+        """Change the scores of the queued and deferred URLs among `urls`."""
         urls, scores = self._select_queued(urls, scores)
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             self.push(url, int(self._host_of.data[url]), score)
 
     def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Like `update`, for so many URLs that sorting all anew is cheaper."""
+        """Change scores as `update` does; faster for many URLs."""
         self.replace_queues(self.sort_queues(urls, scores))
 
     def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
-        """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
-        # views: the arrays may grow, or be changed, meanwhile
-        state = self._state.data.copy()  # first: it grows last
+        """Sort all queued URLs with new scores; this changes nothing and may run in any thread."""
+        # copies, since the arrays may change meanwhile
+        state = self._state.data.copy()  # first, since this array grows last
         keys, host_of = self._keys.data[: len(state)].copy(), self._host_of.data
-        return SortedQueues.of(keys, state, host_of, urls, scores)
+        return SortedQueues.sort(keys, state, host_of, urls, scores)
 
-    def replace_queues(self, arrangement: SortedQueues) -> None:
-        """Replace the queues by what `sort_queues` has sorted; URLs that left them since stay out.
+    def replace_queues(self, sorted_queues: SortedQueues) -> None:
+        """Replace the queues by a result of `sort_queues`; URLs removed meanwhile stay removed.
 
-        The event loop is blocked meanwhile, so there is no loop over URLs: hosts offer what was
-        their best when all was sorted, and `pop` drops what is outdated.
+        This blocks the event loop, so there is no loop over all URLs. Hosts offer their best link
+        at the time of sorting, and `pop` skips outdated entries.
         """
-        new, then, runs = arrangement
+        new, then, runs = sorted_queues
         size = len(new)
         keys, known = self._keys.data[:size], then != NOT_QUEUED
-        first = known & (keys == -np.inf)  # put first since all was sorted
+        first = known & (keys == -np.inf)  # pushed with the score inf after the sorting
         np.copyto(keys, new, where=known & ~first)
         first &= new != -np.inf
         for state in self._hosts:
@@ -219,7 +217,7 @@ class Frontier:
     def load(
         self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> None:
-        """Queue many URLs at once, none of which waits."""
+        """Queue many URLs at once; none may be queued or deferred."""
         if not len(urls):
             return
         self._grow(int(urls.max()) + 1, int(hosts.max()) + 1)
@@ -232,9 +230,9 @@ class Frontier:
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
-        """Take the best URL whose host has room; None when no host has.
+        """Remove and return the best URL whose host has a free slot; None without such a host.
 
-        The URL counts as in flight until `release`.
+        The URL is in flight until `release`.
         """
         url = self.peek(now)
         if url is not None:
@@ -242,7 +240,7 @@ class Frontier:
         return url
 
     def pop_peeked(self, url: int, now: float) -> None:
-        """Take the URL that `peek` has just returned; `pop` is the two in one."""
+        """Remove the URL that `peek` has just returned."""
         self._free_outdated()
         key, best, host = heapq.heappop(self._available)
         assert best == url
@@ -255,27 +253,26 @@ class Frontier:
         self._make_available(host, now)
 
     def peek(self, now: float) -> int | None:
-        """Return the URL that `pop` would return, and leave it where it is."""
+        """Return the URL that `pop` would return, without removing the URL."""
         while self._timers and self._timers[0][0] <= now:
             _, host = heapq.heappop(self._timers)
             self._hosts[host].has_timer = False
             self._make_available(host, now)
-        best = self._best_offer(self._available, room=True)
+        best = self._best_offer(self._available, has_free_slot=True)
         return None if best is None else best[1]
 
-    def busy_host_links(self, now: float, above: float, most: int) -> list[BusyHostLink]:
-        """Return the best links of hosts without room, the best first.
+    def busy_host_links(self, now: float, above: float, max_hosts: int) -> list[BusyHostLink]:
+        """Return the best link of each of the best busy hosts, the best first.
 
-        Hosts held for ever are not among them.
+        Skipped hosts are left out.
 
         Parameters
         ----------
-        above : only scores above this
-        most : hosts, at most
+        above : only links with higher scores are returned
         """
         found: list[_Offer] = []
-        while len(found) < most:
-            best = self._best_offer(self._busy, room=False)
+        while len(found) < max_hosts:
+            best = self._best_offer(self._busy, has_free_slot=False)
             if best is None or -best[0] <= above:
                 break
             found.append(heapq.heappop(self._busy))
@@ -284,30 +281,30 @@ class Frontier:
         return [BusyHostLink(-key, url, self._seconds(host, now)) for key, url, host in found]
 
     def _seconds(self, host: int, now: float) -> float:
-        """Return how long a host without room takes for a link, see `BusyHostLink`."""
+        """Return the expected time of a busy host for a link, see `BusyHostLink`."""
         state, delay = self._hosts[host], self._delays.get(host, self.delay)
-        so_far = now - (state.ready_at - delay) if state.active else 0.0
-        return max(delay, state.ready_at - now, so_far)
+        elapsed = now - (state.ready_at - delay) if state.active else 0.0
+        return max(delay, state.ready_at - now, elapsed)
 
     def remove(self, url: int) -> None:
-        """Take `url` out without fetching it; nothing happens if it does not wait."""
+        """Remove `url` from the frontier, if the URL is queued or deferred."""
         if url < len(self._state) and self._state.data[url] != NOT_QUEUED:
             self._set_state(url, NOT_QUEUED)
 
     def defer(self, url: int) -> None:
-        """Take `url` out of its queue until it is readmitted; nothing happens if it is in none."""
+        """Exclude `url` from `pop` until `readmit`, if the URL is queued."""
         if url < len(self._state) and self._state.data[url] == QUEUED:
             self._set_state(url, DEFERRED)
 
     def readmit(self, urls: Iterable[int]) -> None:
-        """Queue those of `urls` that are deferred again."""
+        """Queue the deferred URLs among `urls` again."""
         for url in urls:
             if self._state.data[url] == DEFERRED:
                 self._set_state(url, QUEUED)
                 self._enqueue(url)
 
     def release(self, url: int, now: float) -> None:
-        """Count the request for `url` as no longer in flight."""
+        """Record that the request for `url` is no longer in flight."""
         host = int(self._host_of.data[url])
         self._hosts[host].active -= 1
         self._make_available(host, now)
@@ -317,24 +314,24 @@ class Frontier:
         self._delays[host] = delay
 
     def hold(self, host: int, until: float) -> None:
-        """Start no request to `host` before `until`; inf: never again."""
+        """Start no request to `host` before `until`; inf: skip the host."""
         self._grow(0, host + 1)
         state = self._hosts[host]
         if until <= state.ready_at:
             return
         state.ready_at = until
-        state.offered = None  # the entry in the heap of hosts is out of date now
+        state.offered = None  # the entry in the heap of hosts is outdated
         if until == np.inf:
             self._skipped_hosts.add(host)
-        self._make_available(host, -np.inf)  # not now: when the time has come
+        self._make_available(host, -np.inf)  # sets a timer
 
     @property
     def n_at_skipped_hosts(self) -> int:
-        """URLs that wait at hosts held for ever."""
+        """Number of queued URLs at skipped hosts."""
         return sum(self._hosts[host].queued for host in self._skipped_hosts)
 
     def next_ready(self) -> float | None:
-        """Return the earliest time at which a host that waits for a timer has room."""
+        """Return the earliest time at which a timer makes a host available; None: no timer."""
         return self._timers[0][0] if self._timers else None
 
     def _select_queued(
@@ -342,11 +339,11 @@ class Frontier:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         known = urls < len(self._state)
         urls, scores = urls[known], scores[known]
-        waits = (self._state.data[urls] != NOT_QUEUED) & (self._keys.data[urls] != -np.inf)
-        return urls[waits], scores[waits]
+        queued = (self._state.data[urls] != NOT_QUEUED) & (self._keys.data[urls] != -np.inf)
+        return urls[queued], scores[queued]
 
     def _grow(self, urls: int, hosts: int) -> None:
-        """Grow to numbers below `urls` and `hosts`; to some more, as this is called often."""
+        """Extend the arrays to ids below `urls` and `hosts`, with a reserve for later calls."""
         if urls > len(self._state):
             for array in (self._keys, self._host_of, self._state):
                 array.grow(urls + urls // 8 + 64)
@@ -354,12 +351,12 @@ class Frontier:
             self._hosts.append(Host())
 
     def _free_outdated(self) -> None:
-        """Free some of the outdated entries: a million at once take a third of a second."""
-        room = _FREED_PER_POP
-        while self._outdated and room > 0:
+        """Free a few outdated entries, as freeing a million takes a third of a second."""
+        remaining = _FREED_PER_POP
+        while self._outdated and remaining > 0:
             heap = self._outdated[-1]
-            some, room = room, room - len(heap)
-            del heap[-some:]
+            count, remaining = remaining, remaining - len(heap)
+            del heap[-count:]
             if not heap:
                 self._outdated.pop()
 
@@ -379,13 +376,13 @@ class Frontier:
         return not state.has_timer and state.active < self.per_host
 
     def _make_available(self, host: int, now: float) -> None:
-        """Offer the best link of `host`: to be fetched now, or when it has room."""
+        """Offer the best link of `host` in the heap of available or of busy hosts."""
         state = self._hosts[host]
         if self._has_free_slot(state) and state.ready_at > now:
             state.has_timer = True
             if state.ready_at < np.inf:
                 heapq.heappush(self._timers, (state.ready_at, host))
-        state.offered = None  # what it has offered may be in the other heap
+        state.offered = None  # the last offer may be in the other heap
         best = state.best(self._keys.data, self._state.data)
         if best is not None:
             self._offer(host, best)
@@ -394,37 +391,37 @@ class Frontier:
         state = self._hosts[host]
         if state.offered is not None and entry >= state.offered:
             return
-        room = self._has_free_slot(state)
-        if not room and state.ready_at == np.inf:
+        free = self._has_free_slot(state)
+        if not free and state.ready_at == np.inf:
             return
         state.offered = entry
-        heap = self._available if room else self._busy
+        heap = self._available if free else self._busy
         heapq.heappush(heap, (*entry, host))
         if len(heap) > 2 * len(self._hosts) + 1024:
             heap[:] = [
-                (*other.offered, number)
-                for number, other in enumerate(self._hosts)
-                if other.offered is not None and self._has_free_slot(other) == room
+                (*other.offered, host_id)
+                for host_id, other in enumerate(self._hosts)
+                if other.offered is not None and self._has_free_slot(other) == free
             ]
             heapq.heapify(heap)
 
-    def _best_offer(self, heap: list[_Offer], *, room: bool) -> _Offer | None:
-        """Return what is on top of a heap of hosts, after dropping what is outdated.
+    def _best_offer(self, heap: list[_Offer], *, has_free_slot: bool) -> _Offer | None:
+        """Drop outdated offers of a heap of hosts; return the best offer.
 
         Parameters
         ----------
-        room : whether it is the heap of the hosts that have room
+        has_free_slot : whether the heap is that of the hosts with a free slot
         """
         while heap:
             key, url, host = heap[0]
             state = self._hosts[host]
-            if state.offered == (key, url) and self._has_free_slot(state) == room:
+            if state.offered == (key, url) and self._has_free_slot(state) == has_free_slot:
                 best = state.best(self._keys.data, self._state.data)
                 if best == (key, url):
                     return heap[0]
                 state.offered = None
             else:
-                best = None  # the host has offered another one since
+                best = None  # the host has a newer offer
             heapq.heappop(heap)
             if best is not None:
                 self._offer(host, best)

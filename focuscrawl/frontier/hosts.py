@@ -1,4 +1,4 @@
-"""Hosts of the frontier: their queues, and the back-off after failures."""
+"""The hosts of the frontier: their queues, and the back-off after failures."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: where a URL is: in flight, done or never seen; in the queue of its host; waiting, in no queue
+#: state of a URL: in flight, fetched or unknown; in the queue of its host; deferred, in no queue
 NOT_QUEUED, QUEUED, DEFERRED = range(3)
-#: the event of a host that is left alone; detail: ``host: why``
+#: event of a host that is skipped after failures; detail: ``host: reason``
 HOST_SKIPPED = "left"
 
-Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
+Entry = tuple[float, int]  # key (negated score, for a min-heap), URL id
 _NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
 
 
 class NameTable:
-    """Numbers strings 0, 1, 2, ... in the order they are first seen."""
+    """Assigns the ids 0, 1, 2, ... to strings in the order of their first appearance."""
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = list(names)
@@ -40,11 +40,11 @@ class NameTable:
         return self._names[i]
 
     def get(self, name: str) -> int | None:
-        """Return the number of `name`, None if it has none."""
+        """Return the id of `name`, None if the name has no id."""
         return self._ids.get(name)
 
     def add(self, name: str) -> tuple[int, bool]:
-        """Return the number of `name` and whether it is new."""
+        """Return the id of `name`, and whether the id is new."""
         new = len(self._names)
         i = self._ids.setdefault(name, new)
         if i == new:
@@ -53,19 +53,19 @@ class NameTable:
 
 
 class Host:
-    """Queue of one host's links, and its politeness state.
+    """The queue of a host and its politeness state.
 
-    Links are in a *run*, sorted when the frontier was loaded or re-scored as a whole, and later
-    ones in a heap. Entries are not removed when a score changes: an entry is outdated once its URL
-    has left the queue or has another key, and is skipped then.
+    Links from the last sorting of the whole frontier are in a sorted run, later links in a heap.
+    An entry is outdated if its URL has left the queue or has another key. Outdated entries stay
+    and are skipped.
 
     Attributes
     ----------
-    active : requests in flight
-    queued : URLs waiting
-    ready_at : seconds on the crawl's clock; no request starts before
-    timed : True while a timer will make the host available
-    offered : the entry that stands for this host in the heap of hosts, None without one
+    active : number of requests in flight
+    queued : number of queued URLs
+    ready_at : earliest start of the next request, in seconds of the clock of the crawl
+    has_timer : whether a timer will make the host available
+    offered : entry of the host in the heap of hosts, or None
     """
 
     __slots__ = (
@@ -96,31 +96,25 @@ class Host:
         heapq.heappush(self._heap, entry)
 
     def drop_best(self, best: Entry) -> None:
-        """Drop the entry that `best` has returned."""
+        """Remove the entry that `best` returned."""
         if self._heap and self._heap[0] == best:
             heapq.heappop(self._heap)
         else:
             self._at += 1
 
     def clear(self) -> list[Entry]:
-        """Drop all entries, and what is offered; return the heap, which takes time to free."""
-        # one by one, a million outdated entries in the heap take a second to drop
+        """Remove all entries and the offer; return the heap, since freeing it takes time."""
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Set the run: entries sorted best first."""
+        """Set the run, entries sorted best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
-        """Return the best link, None when there is none.
-
-        Parameters
-        ----------
-        keys, state : for every URL, its present key and where it is
-        """
+        """Return the best link, or None; `keys` and `state` are those of all URLs by id."""
         heap = self._heap
         if len(heap) > 4 * self.queued + 64:
             heap = self._heap = [
@@ -143,18 +137,18 @@ class Host:
 
 
 class HostBackoff:
-    """A wait for every request in a row that a host left without an answer, doubled each time.
+    """Exponential back-off of a host after consecutive failed requests.
 
     Parameters
     ----------
-    first, longest : seconds; waits double from the one to the other
-    failures : requests without an answer in a row after which a host is left alone; 0: never
-    per_host : requests to a host at a time, which may fail together
+    first, longest : first and longest wait in seconds; waits double in between
+    failures : consecutive failures after which a host is skipped; 0: never
+    per_host : concurrent requests to a host, which may fail together
 
     Notes
     -----
-    A host that asks for a wait (``Retry-After``, RFC 9110 section 10.2.3) gets it; one that asks
-    for more than `longest` is left alone, so that the crawl does not stand still.
+    The back-off respects ``Retry-After`` (RFC 9110 section 10.2.3). A host that asks for a wait
+    above `longest` is skipped, so that the crawl does not stall.
     """
 
     def __init__(self, first: float, longest: float, failures: int = 0, per_host: int = 1) -> None:
@@ -169,15 +163,15 @@ class HostBackoff:
         self._in_a_row.pop(host, None)
 
     def record_failure(self, host: int, retry_after: float | None = None) -> float:
-        """Count a request without an answer.
+        """Count a failed request.
 
         Parameters
         ----------
-        retry_after : seconds that the host asked for
+        retry_after : wait in seconds that the host asked for
 
         Returns
         -------
-        Seconds until the next request to the host; inf: none while the crawl runs.
+        Seconds until the next request to the host; inf: skip the host.
         """
         self._in_a_row[host] += 1
         count = self._in_a_row[host]
@@ -191,15 +185,10 @@ class HostBackoff:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Read a ``Retry-After`` header, seconds or a date.
-
-    Returns
-    -------
-    Seconds from `now`, 0 or more; None if it says neither.
-    """
+    """Return the seconds from `now` in a ``Retry-After`` header; None if the header is invalid."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
-        return float(text[:18])  # more digits are for ever all the same
+        return float(text[:18])  # larger numbers would overflow
     try:
         until = parsedate_to_datetime(text)
     except (ValueError, OverflowError):

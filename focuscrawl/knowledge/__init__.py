@@ -1,14 +1,14 @@
-"""What is known of a topic from crawl to crawl (methods 8): one portable file a topic.
+"""Knowledge of a topic from earlier crawls, in one portable file a topic (methods 8).
 
-Here: the file, what is looked up in it (seeds, keywords, predictions of URLs, when a page is worth
-another visit), and how a finished crawl is taken in. Not here: reading a crawl's store
-(`focuscrawl.offline.knowledge_export`), the strategies that ask (`focuscrawl.strategies`).
+A knowledge file provides seeds, keywords, predictions for URLs and the value of further visits.
+`focuscrawl.offline.knowledge_export` reads the store of a crawl for `add_crawl`, and
+`focuscrawl.strategies` uses the knowledge.
 """
 
 from focuscrawl.knowledge.keywords import Keywords
 from focuscrawl.knowledge.knowledge import Knowledge, read_trained_apprentice
 from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord, UpdateCounts
-from focuscrawl.knowledge.update import AlreadyLearnedError, learn
+from focuscrawl.knowledge.update import AlreadyLearnedError, add_crawl
 
 __all__ = [
     "AlreadyLearnedError",
@@ -17,6 +17,6 @@ __all__ = [
     "Keywords",
     "Knowledge",
     "UpdateCounts",
-    "learn",
+    "add_crawl",
     "read_trained_apprentice",
 ]

@@ -1,4 +1,4 @@
-"""Topic keywords, and start URLs from the answers of a search engine."""
+"""Keywords of a topic, and candidate start URLs from the results of a search engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 from focuscrawl.critic.languages import ENGLISH, detect_title_language, frequency
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import open_source, read_rows
+from focuscrawl.foundation.user_input import open_maybe_gzip, read_csv_rows
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy.topic_tree import OTHER
 
@@ -26,45 +26,41 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats
 
 
-MOST = 200  # keywords of a topic
-_SHORTEST = 2  # characters of a word
-_PSEUDO_PAGES = 10.0  # other pages taken as seen, that are written in the ordinary way
-_WORDS = 20  # in titles, headings and anchors of such a page
-_RAREST = 1e-4  # share of a text: a few pages do not show how much rarer a word is
-_MIN_PAGES = 2  # relevant pages a keyword is on
-_UNINFORMATIVE = (OTHER, "good")  # of a topic's path
+MAX_KEYWORDS = 200  # keywords of a topic
+_MIN_LENGTH = 2  # characters of a keyword
+_PSEUDO_PAGES = 10.0  # off-topic pages in general language, added to the counts
+_WORDS_PER_PAGE = 20  # words in titles, headings and anchors of such a page
+_MIN_FREQUENCY = 1e-4  # lower word frequencies are raised, as a few pages cannot confirm them
+_MIN_PAGES = 2  # relevant pages with a keyword
+_UNINFORMATIVE = (OTHER, "good")  # names in topic paths that do not describe a topic
 
-# what search engines call the three; the first that is there counts
+# names of the fields in results of search engines; the first existing field counts
 _URL = ("url", "link", "href", "firsturl")
 _TITLE = ("title", "name", "text")
 _DESCRIPTION = ("description", "snippet", "content", "body", "abstract", "summary")
 _TAG = re.compile(r"<[^>]*>")
-_LARGEST = 50_000_000  # bytes of an answer
+_MAX_BYTES = 50_000_000  # of a search result
 
 
 class WordCount(NamedTuple):
-    """In how many relevant and other pages' titles, headings and anchors a word is."""
+    """Number of relevant and of other pages with a word in titles, headings or anchors."""
 
     relevant: int
     other: int
 
 
 def distinct_words(texts: Sequence[str]) -> set[str]:
-    """Return the distinct words of some texts, without numbers and single letters."""
+    """Return the distinct words of texts, without numbers and single letters."""
     tokens, _ = tokenize(list(texts))
-    return {word for word in tokens if len(word) >= _SHORTEST and not word.isdecimal()}
+    return {word for word in tokens if len(word) >= _MIN_LENGTH and not word.isdecimal()}
 
 
 class Keywords:
-    """Keywords of a topic with their weights, the heaviest first.
-
-    Parameters
-    ----------
-    weights : by word, above 0
+    """Keywords of a topic with weights above 0.
 
     Attributes
     ----------
-    weights : the same, by falling weight
+    weights : weight of each word, the largest weight first
     """
 
     def __init__(self, weights: Mapping[str, float]) -> None:
@@ -74,10 +70,10 @@ class Keywords:
 
     @classmethod
     def from_topics(cls, topics: Iterable[str]) -> Keywords:
-        """Return the words of topics' names, all of weight 1, before anything was crawled.
+        """Return the words of the names of topics with the weight 1, for a first crawl.
 
-        In the paper the user names keywords. Here the last part of a topic's path that says
-        something is the name: ``/Sports/Other`` is about sports, ``/good`` about nothing known.
+        In the paper, the user gives keywords. The name of a topic is the last descriptive part of
+        its path: ``Sports`` for ``/Sports/Other``, no name for ``/good``.
         """
         names = []
         for topic in topics:
@@ -87,12 +83,12 @@ class Keywords:
 
     @classmethod
     def from_phrases(cls, phrases: Sequence[str]) -> Keywords:
-        """Return the words of some phrases, all of weight 1."""
+        """Return the words of phrases, with the weight 1."""
         return cls(dict.fromkeys(distinct_words(phrases), 1.0))
 
     @classmethod
     def merge(cls, *sources: Mapping[str, float]) -> Keywords:
-        """Return the words of several sources, each with the greatest weight it has."""
+        """Return the words of several sources, each word with its largest weight."""
         weights: dict[str, float] = {}
         for source in sources:
             for word, weight in source.items():
@@ -101,21 +97,21 @@ class Keywords:
 
     @classmethod
     def from_counts(
-        cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MOST
+        cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MAX_KEYWORDS
     ) -> Keywords:
-        """Choose the words that tell relevant pages from others.
+        """Choose the words that distinguish relevant pages from other pages.
 
-        A word's weight is its share in the divergence of the two kinds of page, p log(p/q) with
-        p and q the shares of relevant and of other pages that have it (Carpineto, de Mori, Romano
-        and Bigi, An information-theoretic approach to automatic query expansion, ACM TOIS
-        (2001), section 3): frequent words of the topic weigh much, words of all pages nothing. Ten
-        more other pages are taken to have words as often as the language of most words has them.
+        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence. p and q
+        are the shares of relevant and of other pages with the word. The source is Carpineto, de
+        Mori, Romano and Bigi, An information-theoretic approach to automatic query expansion, ACM
+        TOIS (2001), section 3. Ten pages with the word frequencies of the language are added to
+        the other pages.
 
         Parameters
         ----------
-        counts : by word
-        relevant, other : pages of either kind
-        most : keywords kept, the heaviest
+        counts : count of each word
+        relevant, other : number of relevant and of other pages
+        most : number of keywords with the largest weights to keep
         """
         code = detect_title_language({word: n.relevant + n.other for word, n in counts.items()})
         language = ENGLISH if code == "en" else ((code, 1.0),)
@@ -124,8 +120,8 @@ class Keywords:
             p = count.relevant / max(relevant, 1)
             if count.relevant < _MIN_PAGES:
                 continue
-            usual = min(1.0, _WORDS * max(frequency(word, language), _RAREST))
-            q = (count.other + _PSEUDO_PAGES * usual) / (other + _PSEUDO_PAGES)
+            expected = min(1.0, _WORDS_PER_PAGE * max(frequency(word, language), _MIN_FREQUENCY))
+            q = (count.other + _PSEUDO_PAGES * expected) / (other + _PSEUDO_PAGES)
             if p > q:
                 weights[word] = p * log(p / q)
         best = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:most]
@@ -133,11 +129,11 @@ class Keywords:
         return cls({word: weight / top for word, weight in best})
 
     def similarity(self, texts: Sequence[str]) -> Floats:
-        """Return the cosine of each text, its words counted once, with the keywords.
+        """Return the cosine of the distinct words of each text and the keywords.
 
         Returns
         -------
-        float64 (n,), in [0, 1]; 0 for a text without words
+        float64 (n_texts,), in [0, 1]; 0 for a text without words
         """
         tokens, owner = tokenize(list(texts))
         weight, words = np.zeros(len(texts)), np.zeros(len(texts))
@@ -151,7 +147,7 @@ class Keywords:
 
 
 class Candidate(NamedTuple):
-    """A possible start page, from the answer of a search engine."""
+    """A possible start page from the results of a search engine."""
 
     url: str
     title: str
@@ -161,9 +157,9 @@ class Candidate(NamedTuple):
 def rank_candidates(
     candidates: Sequence[Candidate], keywords: Keywords
 ) -> list[tuple[Candidate, float]]:
-    """Return candidates by sim(keywords, title + description), equals in the engine's order.
+    """Return candidates with their similarity to the keywords, the most similar first.
 
-    Those that share no word are left out.
+    Candidates without a keyword in title and description are left out. Ties keep their order.
     """
     texts = [f"{each.title} {each.description}" for each in candidates]
     scores = keywords.similarity(texts).tolist()
@@ -172,28 +168,24 @@ def rank_candidates(
 
 
 def read_candidates(source: str, query: str) -> list[Candidate]:
-    """Read candidates.
+    """Read candidate start pages; each normalised URL is returned once.
 
     Parameters
     ----------
-    source : a JSON file, the answer of any engine: every object in it that has a URL is one; a CSV
-        file with the columns ``url``, ``title`` and ``description``; or ``module:callable``, which
-        is called with `query` and returns what such a JSON file holds
-    query : words to search for
-
-    Returns
-    -------
-    Each URL once, normalised
+    source : JSON file with results of a search engine, in which every object with a URL is a
+        candidate; CSV file with the columns ``url``, ``title`` and ``description``; or
+        ``module:callable``, called with `query`, which returns the content of such a JSON file
+    query : search terms
 
     Raises
     ------
     UserError
-        It cannot be read, or names no page.
+        The source cannot be read or has no candidates.
     """
     if ":" in source and not Path(source).exists():
         found = list(_find_candidates(_call_function(source, query)))
     elif source.endswith((".csv", ".csv.gz")):
-        rows = read_rows(source, ["url"], optional=["title", "description"])
+        rows = read_csv_rows(source, ["url"], optional=["title", "description"])
         found = [Candidate(row["url"], row["title"], row["description"]) for _, row in rows]
     else:
         found = list(_find_candidates(_read(source)))
@@ -205,35 +197,37 @@ def read_candidates(source: str, query: str) -> list[Candidate]:
             known.setdefault(url, Candidate(url, *texts))
     if not known:
         raise UserError(
-            f"{source} names no page: objects in it must have a url (or link), a title and a "
+            f"{source} has no candidates: each object needs a url (or link), and a title or a "
             "description (or snippet)"
         )
     return list(known.values())
 
 
 def _read(source: str) -> Any:
-    with open_source(source) as file:
-        text = file.read(_LARGEST)
+    with open_maybe_gzip(source) as file:
+        text = file.read(_MAX_BYTES)
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{source} is no JSON ({error}): name an engine's answer") from None
+        raise UserError(
+            f"{source} is not valid JSON ({error}): use a file with the results of a search engine"
+        ) from None
 
 
 def _find_candidates(found: Any) -> Iterator[Candidate]:
-    """Yield the objects that name a page, at any depth, in their order."""
-    waiting = [found]
-    while waiting:
-        each = waiting.pop()
+    """Yield the objects with a URL, at any depth, in order."""
+    stack = [found]
+    while stack:
+        each = stack.pop()
         if isinstance(each, list | tuple):
-            waiting += reversed(each)
+            stack += reversed(each)
         elif isinstance(each, dict):
             cells = {str(key).lower(): value for key, value in each.items()}
             url = _first(cells, _URL)
             title, description = _first(cells, _TITLE), _first(cells, _DESCRIPTION)
             if url and (title or description):
                 yield Candidate(url, title, description)
-            waiting += reversed([value for value in each.values() if not isinstance(value, str)])
+            stack += reversed([value for value in each.values() if not isinstance(value, str)])
 
 
 def _first(cells: dict[str, Any], names: Sequence[str]) -> str:
@@ -241,17 +235,17 @@ def _first(cells: dict[str, Any], names: Sequence[str]) -> str:
 
 
 def _call_function(spec: str, query: str) -> Any:
-    """Call a user's function; modules in the current directory come first."""
+    """Call a function of the user; modules in the current directory have priority."""
     module, _, name = spec.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
         return getattr(importlib.import_module(module), name)(query)
-    except Exception as error:  # whatever the user's module raises while it is run
+    except Exception as error:  # any exception of the user's module
         reason = " ".join(str(error).split())
         raise UserError(
-            f"candidates {spec}: {type(error).__name__}: {reason}; name a file, or a function in "
-            "a module that is importable from here"
+            f"candidates {spec}: {type(error).__name__}: {reason}; use a file, or a function in a "
+            "module that can be imported from the current directory"
         ) from error
     finally:
         sys.path.remove(here)

@@ -1,4 +1,4 @@
-"""The SQLite file of what is known of a topic: tables, keys, checks."""
+"""The SQLite file with the knowledge of a topic: tables, keys, checks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import files
-from focuscrawl.foundation.databases import Database, foreign_to, missing_in, open_database
-from focuscrawl.foundation.files import changing
-from focuscrawl.webs.warc_index import keys_of as unsigned_keys_of
+from focuscrawl.foundation.databases import (
+    Database,
+    find_foreign_objects,
+    find_missing_objects,
+    open_database,
+)
+from focuscrawl.foundation.files import update_lock
 from focuscrawl.webs.warc_index import schemeless
+from focuscrawl.webs.warc_index import url_keys as unsigned_keys_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,13 +29,13 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 
-#: raised by one with every change of the tables; see CHANGELOG
+#: incremented with every change of the tables; see CHANGELOG
 SCHEMA_VERSION = 1
 #: value of ``kind`` in `meta`
 KIND = "focuscrawl knowledge"
 
-# `key` is the 64-bit hash of a URL without its scheme. As the row's own number it needs no index,
-# and all keys together are an array that is searched in memory.
+# `key` is the 64-bit hash of a URL without its scheme. As the rowid, `key` needs no index, and all
+# keys are an array that is searched in memory.
 TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE crawl (
@@ -70,38 +75,37 @@ CREATE TABLE exemplar (key INTEGER PRIMARY KEY, relevance REAL NOT NULL, words B
 CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
 """
 
+_CREATE = "create the file again with `focuscrawl knowledge learn`"  # remedy in error messages
 _MAGIC = b"SQLite format 3\0"
-#: of a message of SQLite's own, even
-_DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeError)
+_DAMAGE_ERRORS = (sqlite3.DatabaseError, UnicodeError)  # decoding SQLite's message can fail, too
 _HEAD = 100  # bytes of a SQLite header
 
 
-def keys_of(urls: Sequence[str]) -> Ints:
-    """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` are one.
+def url_keys(urls: Sequence[str]) -> Ints:
+    """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` have the same key.
 
-    Of a million URLs two share a key with a chance of 3 in 10^8.
+    Among a million URLs, the probability of equal keys is 3 in 10^8.
     """
     return unsigned_keys_of([schemeless(url) for url in urls]).view(np.int64)
 
 
 def key_of(url: str) -> int:
     """Return the key of one URL."""
-    return int(keys_of([url])[0])
+    return int(url_keys([url])[0])
 
 
 class FetchRecord(NamedTuple):
-    """One fetch of a crawl.
+    """A fetch of a crawl.
 
     Attributes
     ----------
-    url : normalised
-    status, relevance : as in the crawl's store
-    content : digest of the page's text; None if it was no page, or a duplicate
-    etag, last_modified : validators of the answer
-    day : time of the fetch, in days; what it counts from does not matter
-    texts : title and headings, where it was a page
-    anchors : of links into it
-    hub, authority : scores over the greatest of the crawl
+    status, relevance : as in the store of the crawl
+    content : digest of the text; None for a duplicate or a URL without a page
+    etag, last_modified : validators of the response
+    day : time of the fetch in days, from any origin
+    texts : title and headings of the page
+    anchors : anchors of links into the page
+    hub, authority : scores, divided by the largest score of the crawl
     """
 
     url: str
@@ -119,16 +123,15 @@ class FetchRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class CrawlRecord:
-    """A finished crawl, as it is learned.
+    """A finished crawl, for `add_crawl`.
 
     Attributes
     ----------
-    id, name : unique; for people
     topic, critic, critic_name : topic paths, fingerprint and folder of the critic
-    replay : of a recorded web: time is counted in crawls, since a recording has no clock
-    fetches : in any order
-    waiting : URLs never fetched, with their scores in [0, 1]
-    graduate : what its apprentice has learned, if one crawled
+    replay : whether the web was recorded; time is then counted in crawls
+    fetches : fetches in any order
+    queued : unfetched URLs with their scores in [0, 1]
+    trained_apprentice : `Apprentice.export` of the apprentice of the crawl, or None
     """
 
     id: str
@@ -144,7 +147,7 @@ class CrawlRecord:
 
 
 class UpdateCounts(NamedTuple):
-    """The fetches of a learned crawl, and how many of them were new, changed, failed ..."""
+    """Number of fetches of an added crawl, in all and by outcome."""
 
     fetches: int = 0
     relevant: int = 0
@@ -155,32 +158,33 @@ class UpdateCounts(NamedTuple):
 
 
 def open_knowledge_file(path: Path) -> sqlite3.Connection:
-    """Open a knowledge file to read; it runs nobody's code.
+    """Open a knowledge file for reading; the file cannot execute code.
 
     Raises
     ------
     UserError
-        There is none, it is no knowledge, cut short or damaged, or a newer version wrote it.
+        The file does not exist, is not a knowledge file, is truncated or damaged, or has another
+        schema version.
     """
-    _check_whole(path)
-    # the thread of the lessons reads it, too; nobody writes
+    _check_complete(path)
+    # opened as immutable, as the training thread also reads the file
     try:
         connection = open_database(
             path.resolve(), mode="ro", immutable=True, factory=_CheckedDatabase
         )
     except _DAMAGE_ERRORS as error:
-        raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
+        raise UserError(f"{path} is not a knowledge file ({error})") from None
     connection.text_factory = _decode
     try:
         checked = connection.cursor()
-        about = read_meta(checked)
-        if about.get("kind") != KIND:
-            raise UserError(f"{path} holds no knowledge of a topic but another database")
-        _check_version(path, about.get("schema_version", ""))
+        meta = read_meta(checked)
+        if meta.get("kind") != KIND:
+            raise UserError(f"{path} is not a knowledge file but another database")
+        _check_version(path, meta.get("schema_version", ""))
         _check_schema(checked, path)
     except _DAMAGE_ERRORS as error:
         connection.close()
-        raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
+        raise UserError(f"{path} is not a knowledge file ({error})") from None
     except UserError:
         connection.close()
         raise
@@ -188,11 +192,11 @@ def open_knowledge_file(path: Path) -> sqlite3.Connection:
 
 
 def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -> None:
-    """Compare the tables with ours: SQLite would run a computed column of a stranger."""
-    for name in missing_in(connection, TABLES):
-        raise UserError(f"{path} is damaged: it has no table {name}; learn it anew")
-    for name in foreign_to(connection, TABLES):
-        raise UserError(f"{path} is no knowledge of ours: it has {name}, too; learn it anew")
+    """Check that the tables are exactly `TABLES`, as SQLite executes computed columns."""
+    for name in find_missing_objects(connection, TABLES):
+        raise UserError(f"knowledge file {path} is damaged: table {name} is missing; {_CREATE}")
+    for name in find_foreign_objects(connection, TABLES):
+        raise UserError(f"knowledge file {path} is damaged: unexpected {name}; {_CREATE}")
 
 
 def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
@@ -202,27 +206,27 @@ def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]
 
 @contextmanager
 def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of a knowledge file, or a new one, that replaces it if nothing goes wrong.
+    """Open a draft, which is a copy of a knowledge file or new; without errors, replace the file.
 
-    One process at a time may do this, others wait for it.
+    Other processes wait until the file is replaced.
 
     Raises
     ------
     UserError
-        The file cannot be replaced: it is no knowledge this version can read, another process
-        takes long to replace it, or nothing can be written there.
+        The file is not a readable knowledge file, another process holds the lock for too long, or
+        the file cannot be written.
     """
-    busy = f"{path} is being learned by another process: do this again after that"
+    busy = f"another process is writing {path}: try again when the process has finished"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path, busy=busy), files.draft_of(path) as draft:
-            files.discard_drafts(path)  # of those who were killed: ours is not made yet
+        with update_lock(path, busy=busy), files.replace_atomically(path) as draft:
+            files.remove_stale_drafts(path)  # drafts of killed processes
             exists = path.exists()
             if exists:
                 open_knowledge_file(path).close()
                 shutil.copyfile(path, draft)
             with closing(open_database(draft)) as connection:
-                # what is half written is thrown away whole: no journal has to undo it
+                # an incomplete draft is deleted, so no journal is needed
                 connection.execute("PRAGMA journal_mode = OFF")
                 connection.execute("PRAGMA synchronous = OFF")
                 connection.execute("PRAGMA cache_size = -65536")
@@ -235,31 +239,32 @@ def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except sqlite3.DatabaseError as error:
         raise UserError(
-            f"{path} cannot be learned on ({error}): it is damaged, or the disk is full"
+            f"cannot update {path} ({error}): the file is damaged, or the disk is full"
         ) from None
 
 
-def _check_whole(path: Path) -> None:
-    """Tell by its header whether all of a SQLite file is there."""
+def _check_complete(path: Path) -> None:
+    """Check the size of a SQLite file against its header."""
     try:
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(_HEAD)
     except FileNotFoundError:
         raise UserError(
-            f"there is no knowledge at {path}: make it with `focuscrawl knowledge learn`"
+            f"knowledge file {path} not found: create the file with `focuscrawl knowledge learn`"
         ) from None
     except OSError as error:
-        raise UserError(f"knowledge {path} cannot be read: {error.strerror}") from None
+        raise UserError(f"cannot read knowledge file {path}: {error.strerror}") from None
     if not head.startswith(_MAGIC) or len(head) < _HEAD:
         raise UserError(
-            f"{path} holds no knowledge of a topic: it is no SQLite file, or cut short"
+            f"{path} is not a knowledge file: the file is no SQLite database, or truncated"
         )
     page = int.from_bytes(head[16:18], "big")
     expected = (page if page > 1 else 1 << 16) * int.from_bytes(head[28:32], "big")
     if size < expected:
         raise UserError(
-            f"knowledge {path} is cut short: {size:,} of {expected:,} bytes; take a whole copy"
+            f"knowledge file {path} is truncated: {size:,} of {expected:,} bytes; copy the file "
+            "again"
         )
 
 
@@ -267,18 +272,18 @@ def _check_version(path: Path, version: str) -> None:
     if version == str(SCHEMA_VERSION):
         return
     newer = version.isdecimal() and int(version) > SCHEMA_VERSION
-    way_out = "upgrade focuscrawl" if newer else "learn it anew"
+    remedy = "upgrade focuscrawl" if newer else _CREATE
     raise UserError(
-        f"knowledge {path} has schema version {version or 'unknown'}, this focuscrawl reads "
-        f"{SCHEMA_VERSION}: {way_out}"
+        f"knowledge file {path} has schema version {version or 'unknown'}, but this focuscrawl "
+        f"reads {SCHEMA_VERSION}: {remedy}"
     )
 
 
 class _CheckedDatabase(Database):
-    """Raises a one-line error for a damaged file, whenever the damage is found."""
+    """A connection that raises `UserError` whenever it finds damage in the file."""
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
-        """Run a statement, as a connection does."""
+        """Execute a statement."""
         cursor: sqlite3.Cursor = self.cursor(_CheckedCursor)
         return cursor.execute(*statement)
 
@@ -306,7 +311,7 @@ def _report_damage() -> Iterator[None]:
     try:
         yield
     except _DAMAGE_ERRORS as error:
-        raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
+        raise UserError(f"the knowledge file is damaged ({error}): {_CREATE}") from None
 
 
 def _decode(text: bytes) -> str:

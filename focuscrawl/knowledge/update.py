@@ -1,4 +1,4 @@
-"""Learning: a finished crawl is added to the knowledge of a topic."""
+"""Add a finished crawl to the knowledge file of a topic."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.keywords import distinct_words
 from focuscrawl.knowledge.knowledge import (
+    MAX_EXEMPLARS,
     MAX_FAILURES,
     LinkDescriber,
     PageRecord,
     read_page,
     store_apprentice,
 )
-from focuscrawl.knowledge.knowledge import MOST as EXEMPLARS
 from focuscrawl.knowledge.knowledge_file import (
     KIND,
     SCHEMA_VERSION,
@@ -33,97 +33,98 @@ if TYPE_CHECKING:
 
     from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord
 
-WAITING = 20_000  # URLs never fetched that are kept, the best
-WORDS = 50_000  # words kept, the most frequent
-SEEDS = 100
+MAX_QUEUED = 20_000  # unfetched URLs with the best scores
+MAX_WORDS = 50_000  # most frequent words
+MAX_SEEDS = 100
 _NOT_MODIFIED = 304
 _BATCH = 2_000  # pages described at a time
 _GONE = (404, 410)
-_GREATEST = (1 << 63) - 1  # of all keys
+_MAX_KEY = (1 << 63) - 1
 
 
 class AlreadyLearnedError(UserError):
-    """A crawl is in a file of knowledge already."""
+    """The knowledge file already contains the crawl."""
 
 
-def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
-    """Add a crawl to the knowledge at `path`; create the file if there is none.
+def add_crawl(path: Path, crawl: CrawlRecord) -> UpdateCounts:
+    """Add a crawl to the knowledge file at `path`; create a missing file.
 
-    The file is replaced at the end; if anything goes wrong it stays as it was.
+    The file is replaced at the end. After an error, the old file is unchanged.
 
     Raises
     ------
     UserError
-        The file is no knowledge, or of another topic, critic or clock; it has this crawl
-        already; it cannot be written.
+        The file is not a knowledge file, belongs to another topic, critic or clock, contains the
+        crawl already, or cannot be written.
     """
     with open_draft(path) as file:
-        about = read_meta(file)
-        _check(path, about, file, collection)
-        update = _Update(file, None if not collection.replay else float(_next(about)))
-        for fetch in collection.fetches:
+        meta = read_meta(file)
+        _check(path, meta, file, crawl)
+        update = _Update(file, None if not crawl.replay else float(_next(meta)))
+        for fetch in crawl.fetches:
             update.add(fetch)
-        learned = update.end(collection.queued)
-        if collection.trained_apprentice is not None:
-            store_apprentice(file, collection.trained_apprentice)
+        learned = update.finish(crawl.queued)
+        if crawl.trained_apprentice is not None:
+            store_apprentice(file, crawl.trained_apprentice)
         file.execute(
             "INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (_next(about), collection.id, collection.name, collection.learned_at, *learned),
+            (_next(meta), crawl.id, crawl.name, crawl.learned_at, *learned),
         )
         state = hashlib.blake2b(digest_size=16)
-        state.update(f"{about.get('state', '')} {collection.id}".encode())
+        state.update(f"{meta.get('state', '')} {crawl.id}".encode())
         now = {
             "kind": KIND,
             "schema_version": str(SCHEMA_VERSION),
-            "topic": collection.topic,
-            "critic": collection.critic,
-            "critic_name": collection.critic_name,
-            "clock": _clock(collection),
-            "crawls": str(_next(about)),
+            "topic": crawl.topic,
+            "critic": crawl.critic,
+            "critic_name": crawl.critic_name,
+            "clock": _clock(crawl),
+            "crawls": str(_next(meta)),
             "state": state.hexdigest(),
-            "relevant_pages": str(int(about.get("relevant_pages", 0)) + update.described[True]),
-            "other_pages": str(int(about.get("other_pages", 0)) + update.described[False]),
+            "relevant_pages": str(int(meta.get("relevant_pages", 0)) + update.described[True]),
+            "other_pages": str(int(meta.get("other_pages", 0)) + update.described[False]),
         }
         file.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", now.items())
     return learned
 
 
-def _next(about: Mapping[str, str]) -> int:
-    return int(about.get("crawls", 0)) + 1
+def _next(meta: Mapping[str, str]) -> int:
+    return int(meta.get("crawls", 0)) + 1
 
 
-def _clock(collection: CrawlRecord) -> str:
-    return "crawls" if collection.replay else "days"
+def _clock(crawl: CrawlRecord) -> str:
+    return "crawls" if crawl.replay else "days"
 
 
 def _check(
-    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: CrawlRecord
+    path: Path, meta: Mapping[str, str], file: sqlite3.Connection, new: CrawlRecord
 ) -> None:
-    if not about:
+    if not meta:
         return
-    for key, value, what in (
-        ("topic", new.topic, "is of topic"),
-        ("critic", new.critic, "was judged by critic"),
-        ("clock", _clock(new), "counts time in"),
+    for key, value, label in (
+        ("topic", new.topic, "topic"),
+        ("critic", new.critic, "critic"),
+        ("clock", _clock(new), "time unit"),
     ):
-        if about.get(key) != value:
+        if meta.get(key) != value:
             raise UserError(
-                f"knowledge {path} {what} {about.get(key)}, crawl {new.name} is not "
-                f"({value}): learn it into another file"
+                f"knowledge file {path} has the {label} {meta.get(key)}, crawl {new.name} has "
+                f"{value}: add the crawl to another file"
             )
     if file.execute("SELECT 1 FROM crawl WHERE id = ?", (new.id,)).fetchone():
         raise AlreadyLearnedError(
-            f"knowledge {path} has crawl {new.name} already: nothing to learn; what it has "
-            "fetched since is learned into a new file"
+            f"knowledge file {path} already contains crawl {new.name}: to include its later "
+            "fetches, create a new file"
         )
 
 
 class _Update:
-    """Adds fetches to the tables, one by one.
+    """Adds the fetches of a crawl to the tables.
 
     Parameters
     ----------
-    now : the time of all fetches where time is counted in crawls; None: each has its own
+    file : draft of the knowledge file
+    now : time of all fetches, if time is counted in crawls; None: each fetch has its own time
     """
 
     def __init__(self, file: sqlite3.Connection, now: float | None) -> None:
@@ -174,11 +175,11 @@ class _Update:
             failures = old.failures + 1
             relevance = 0.0 if failures >= MAX_FAILURES else old.relevance
             return old._replace(failures=failures, visited=now, relevance=relevance)
-        # a redirect, a duplicate, what is no HTML, what never was there: a fetch in vain
+        # a redirect, a duplicate, a document other than HTML, or a URL without a page so far
         return PageRecord(fetch.url, visited=now, failures=int(failed))
 
     def _learn_words(self, key: int, fetch: FetchRecord) -> None:
-        """Count the words of a page that was judged, and keep it as an exemplar for a while."""
+        """Count the words of a judged page, and keep the page as a candidate exemplar."""
         relevant = fetch.relevance > RELEVANT
         words = distinct_words((*fetch.texts, *fetch.anchors))
         self._words.update((word, relevant) for word in words)
@@ -188,8 +189,8 @@ class _Update:
         if len(self._exemplars) >= _BATCH:
             self._describe_pages()
 
-    def end(self, waiting: Iterable[tuple[str, float]]) -> UpdateCounts:
-        """Write what was counted, and cut every table to its bound."""
+    def finish(self, queued: Iterable[tuple[str, float]]) -> UpdateCounts:
+        """Write the counts and the queued URLs, and limit the size of every table."""
         self._describe_pages()
         file = self._file
         file.executemany(
@@ -200,28 +201,28 @@ class _Update:
                 for (word, relevant), n in self._words.items()
             ),
         )
-        self._keep("word", "relevant + other DESC, word", WORDS, key="word")
-        # by their keys: a sample that does not depend on the order of crawls
-        self._keep("exemplar", "key", EXEMPLARS)
+        self._keep("word", "relevant + other DESC, word", MAX_WORDS, key="word")
+        # ordered by key, so the sample does not depend on the order of the crawls
+        self._keep("exemplar", "key", MAX_EXEMPLARS)
         file.executemany(
             "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?)",
-            ((key_of(url), url, score) for url, score in waiting),
+            ((key_of(url), url, score) for url, score in queued),
         )
         file.execute("DELETE FROM waiting WHERE key IN (SELECT key FROM page)")
-        self._keep("waiting", "score DESC, key", WAITING)
+        self._keep("waiting", "score DESC, key", MAX_QUEUED)
         file.execute("DELETE FROM seed")
-        # a good seed has both scores; where no page has, either will do, and then relevance
+        # good seeds have both scores; otherwise one of the scores, then relevance counts
         file.execute(
             "INSERT INTO seed (url, hub, authority) SELECT url, hub, authority FROM page "
             "WHERE content IS NOT NULL AND failures = 0 AND (hub > 0 OR relevance > ?) "
             "ORDER BY round(hub * authority, 9) DESC, round(hub + authority, 9) DESC, "
             "relevance DESC, key LIMIT ?",
-            (RELEVANT, SEEDS),
+            (RELEVANT, MAX_SEEDS),
         )
         return UpdateCounts(**{name: self._counts[name] for name in UpdateCounts._fields})
 
     def _keep(self, table: str, order: str, most: int, key: str = "key") -> None:
-        """Keep so many rows of a table, the first ones by `order`."""
+        """Delete the rows of a table after the first `most` rows by `order`."""
         beyond = f"SELECT {key} FROM {table} ORDER BY {order} LIMIT -1 OFFSET ?"
         self._file.execute(f"DELETE FROM {table} WHERE {key} IN ({beyond})", (most,))
 
@@ -240,16 +241,16 @@ class _Update:
         self._bound = self._last_exemplar()
 
     def _last_exemplar(self) -> int:
-        """Return the greatest key that an exemplar can have: beyond it there are enough."""
+        """Return the largest key of an exemplar that the file will keep."""
         row = self._file.execute(
-            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (EXEMPLARS - 1,)
+            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (MAX_EXEMPLARS - 1,)
         ).fetchone()
-        return _GREATEST if row is None else int(row[0])
+        return _MAX_KEY if row is None else int(row[0])
 
 
 def _seen_again(page: PageRecord, now: float, *, changed: bool) -> PageRecord:
     time = now - page.visited
-    if time > 0.0:  # of two fetches at one time the second tells nothing of change
+    if time > 0.0:  # a second fetch at the same time gives no information about changes
         page = page._replace(
             accesses=page.accesses + 1,
             changes=page.changes + changed,

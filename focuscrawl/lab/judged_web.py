@@ -73,17 +73,17 @@ class JudgedWeb:
 
     def reachable(self, seeds: list[int]) -> list[int]:
         """Return the pages that a crawl from `seeds` without a budget fetches, without copies."""
-        waiting, seen, contents = list(seeds), set(seeds), set()
+        stack, seen, contents = list(seeds), set(seeds), set()
         reached = []
-        while waiting:
-            page = waiting.pop()
+        while stack:
+            page = stack.pop()
             if int(self.content[page]) in contents:
                 continue
             contents.add(int(self.content[page]))
             reached.append(page)
             new = [target for target in self.links(page) if target not in seen]
             seen.update(new)
-            waiting += new
+            stack += new
         return reached
 
     def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
@@ -159,7 +159,7 @@ def _judge_pages(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray
         answer = web.fetch(url)
         assert answer is not None
         found, names = [], []
-        location, page = answer.header("location"), HtmlAnswer.of(answer, url)
+        location, page = answer.header("location"), HtmlAnswer.from_answer(answer, url)
         if 300 <= answer.status < 400 and location:
             found = resolve(url, [location])
         elif page is not None and (view := page.parse()) is not None:

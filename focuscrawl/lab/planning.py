@@ -132,23 +132,23 @@ def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str
 
 
 def draw_other_seeds(
-    study_web: StudyWeb, web: Web, topic: str, number: tuple[int, int], taken: Sequence[str]
+    study_web: StudyWeb, web: Web, topic: str, number: tuple[int, int], excluded: Sequence[str]
 ) -> list[str]:
-    """Return a sample of the training examples that shares no URL with `taken`.
+    """Return a sample of the training examples that shares no URL with `excluded`.
 
     Parameters
     ----------
     number : tuple[int, int]
         Number of the draw, and of the set of start URLs within the draw.
-    taken : Sequence[str]
+    excluded : Sequence[str]
         Start URLs of the other sets.
 
     Raises
     ------
     UserError
-        All training examples are in `taken`.
+        All training examples are in `excluded`.
     """
-    others = [url for url in _examples(study_web, web, topic) if url not in set(taken)]
+    others = [url for url in _examples(study_web, web, topic) if url not in set(excluded)]
     if not others:
         raise UserError(
             f"{study_web.labels}: too few examples of {topic} for another set of start URLs: "

@@ -18,8 +18,8 @@ from pandas.api.types import is_numeric_dtype
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import check_plain
-from focuscrawl.foundation.model_folder import UNSOUND
+from focuscrawl.foundation.files import check_regular_file
+from focuscrawl.foundation.model_folder import DECODING_ERRORS
 from focuscrawl.lab.evaluator import Evaluation
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def report_damage(path: Path, remedy: str = "") -> Iterator[None]:
         raise UserError(f"{path} not found: {again}") from None
     except PermissionError:
         raise UserError(f"{path}: no permission to read the file: {again}") from None
-    except (OSError, *UNSOUND):  # PyArrow raises OSError for damaged files, too
+    except (OSError, *DECODING_ERRORS):  # PyArrow raises OSError for damaged files, too
         raise UserError(f"{path} is damaged: {again}") from None
 
 
@@ -154,7 +154,7 @@ class Results:
                 f"`focuscrawl lab run STUDY.toml --out {folder}`"
             )
         for name in (ABOUT, RUNS, FETCHES):
-            check_plain(folder / name)
+            check_regular_file(folder / name)
         with report_damage(folder / ABOUT):
             about = _checked(json.loads((folder / ABOUT).read_text(encoding="utf-8")))
         with report_damage(folder / RUNS):

@@ -20,7 +20,7 @@ from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
-from focuscrawl.foundation.processes import end_with_parent, safe_starts
+from focuscrawl.foundation.processes import exit_with_parent, safe_python_path
 from focuscrawl.lab.results import write_fetches
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.outcomes import stop_reason
@@ -41,7 +41,7 @@ _PRELOADED = [
     "focuscrawl.commands.crawl",
     "focuscrawl.spiders.focused",
     "focuscrawl.scheduler",
-    "focuscrawl.downloadhandlers",
+    "focuscrawl.downloadhandlers.replay",
     "focuscrawl.downloadermiddlewares.focus",
     "focuscrawl.extensions.download_limits",
     "focuscrawl.extensions.progress",
@@ -85,7 +85,7 @@ def crawl_runs(
     context = multiprocessing.get_context("forkserver")
     if todo:
         context.set_forkserver_preload(_PRELOADED)
-        with _single_threaded(), safe_starts():
+        with _single_threaded(), safe_python_path():
             forkserver.ensure_running()
     try:
         while needs.is_active():
@@ -158,7 +158,7 @@ def execute_run(run: Run) -> None:
     or the crawl stops early.
     """
     start = time.monotonic()
-    end_with_parent()
+    exit_with_parent()
     shutil.rmtree(run.folder, ignore_errors=True)
     run.folder.mkdir(parents=True)
     (run.folder / "seeds.txt").write_text("\n".join(run.seeds), encoding="utf-8")

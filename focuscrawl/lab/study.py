@@ -14,7 +14,7 @@ from pydantic import ConfigDict
 from focuscrawl import __version__
 from focuscrawl.crawl_config import WholeNumber  # noqa: TC001 - pydantic reads the annotations
 from focuscrawl.critic.classifiers import NaiveBayes
-from focuscrawl.foundation.user_input import Reader
+from focuscrawl.foundation.user_input import ValueParser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,13 +49,13 @@ def _above_0(written: object, *, share: bool = False) -> float:
 
 
 # readers of the fields of a study file
-TEXTS = Reader("a list of strings, as in ['/Science', '/Arts']", _texts)
-_Text = Annotated[str, Reader("a string in quotes", _text)]
-_Table = Annotated[dict[str, Any], Reader("a table, as in {batch = 5}", _table)]
-_Count = Annotated[int, Reader("a whole number above 0", lambda each: int(_above_0(each)))]
+TEXTS = ValueParser("a list of strings, as in ['/Science', '/Arts']", _texts)
+_Text = Annotated[str, ValueParser("a string in quotes", _text)]
+_Table = Annotated[dict[str, Any], ValueParser("a table, as in {batch = 5}", _table)]
+_Count = Annotated[int, ValueParser("a whole number above 0", lambda each: int(_above_0(each)))]
 _Fetches = Annotated[
     float,
-    Reader(
+    ValueParser(
         "a whole number above 0, or a share below 1",
         lambda each: float(_above_0(each, share=True)),
     ),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_STRATEGIES
 from focuscrawl.critic.training import TRAINABLE_KINDS
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import read_rows, read_toml, text_of, validated
+from focuscrawl.foundation.user_input import parse_toml, read_csv_rows, read_regular_text, validate
 from focuscrawl.lab.planning import slug
 from focuscrawl.lab.study import TEXTS, Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
@@ -37,8 +37,8 @@ def read_study(path: Path) -> Study:
         environment variable that is not set.
     """
     try:
-        text = os.path.expandvars(text_of(path))
-        given = read_toml(text)
+        text = os.path.expandvars(read_regular_text(path))
+        given = parse_toml(text)
     except OSError as error:
         raise UserError(f"study {path} cannot be read: {error.strerror}") from None
     except ValueError as error:
@@ -50,7 +50,7 @@ def read_study(path: Path) -> Study:
     for key in ("webs", "strategies"):
         del given[key]
     default = {"title": path.stem, "baseline": contenders[0].label}
-    study = replace(validated(Study, default | given, name), webs=webs, contenders=contenders)
+    study = replace(validate(Study, default | given, name), webs=webs, contenders=contenders)
     labels = [contender.label for contender in contenders]
     _check_distinct(path, "strategies", labels)
     _check_distinct(path, "webs", [web.name for web in study.webs])
@@ -75,7 +75,7 @@ def _tables(name: str, given: Mapping[str, Any], key: str) -> list[tuple[str, di
 
 
 def _contender(name: str, given: Mapping[str, Any]) -> Contender:
-    contender = validated(Contender, {"label": given.get("strategy", ""), **given}, name)
+    contender = validate(Contender, {"label": given.get("strategy", ""), **given}, name)
     if contender.trained_on is not None and contender.strategy != "apprentice":
         raise UserError(f"{name}: trained_on requires strategy = 'apprentice'")
     if contender.knows is not None and contender.strategy not in KNOWLEDGE_STRATEGIES:
@@ -86,8 +86,8 @@ def _contender(name: str, given: Mapping[str, Any]) -> Contender:
 
 
 def _web(name: str, given: dict[str, Any]) -> StudyWeb:
-    without = TEXTS.read(f"{name}: without", given.pop("without", []))
-    web = validated(StudyWeb, given, name)
+    without = TEXTS.parse(f"{name}: without", given.pop("without", []))
+    web = validate(StudyWeb, given, name)
     if web.seeds is None and web.portal is None:
         raise UserError(f"{name} lacks 'seeds': add seeds or portal")
     if Path(web.name).name != web.name or web.name in {"", ".."}:
@@ -110,7 +110,7 @@ def _topics_of(name: str, seeds: str) -> list[str]:
     if not seeds:
         return []
     try:
-        return list(dict.fromkeys(row["topic"] for _, row in read_rows(seeds, ["topic"])))
+        return list(dict.fromkeys(row["topic"] for _, row in read_csv_rows(seeds, ["topic"])))
     except UserError as error:
         raise UserError(f"{name}: seeds: {error}") from None
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from focuscrawl.lab.study_tables import by_topic, web_tables
-from focuscrawl.report.figures import axes, curves_figure, plain, png
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.figures import curves_figure, escape_label, png, single_plot
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
         if label != baseline
     }
     shown = {label: values for label, values in reductions.items() if len(values)}
-    with axes(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
+    with single_plot(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
         for place, values in enumerate(shown.values()):
             # values far below -100 % are drawn at the edge of the axis
             within = np.clip(values, -1, 1)
@@ -125,11 +125,11 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
             plot.plot(np.median(within), place, "|", color="black", ms=17, mew=2.5)
         plot.axvline(0, color="black", lw=0.8)
         plot.set(
-            xlabel=f"loss reduction against {plain(baseline)}; ○ one topic, | median",
+            xlabel=f"loss reduction against {escape_label(baseline)}; ○ one topic, | median",
             xlim=(-1.05, 1.05),
             ylim=(len(shown) - 0.5, -0.5),
         )
-        plot.set_yticks(range(len(shown)), [plain(label) for label in shown])
+        plot.set_yticks(range(len(shown)), [escape_label(label) for label in shown])
         plot.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100 % or less", "-50 %", "0", "50 %", "100 %"])
     return figure
 
@@ -216,7 +216,7 @@ def _picture(web: str, what: str, caption: str, figure: Figure) -> Picture:
 def _facts(results: Results) -> list[tuple[str, str]]:
     runs = results.runs
     topics = [
-        f"{counted(of_web['topic'].nunique(), 'topic')} of {web}"
+        f"{pluralize(of_web['topic'].nunique(), 'topic')} of {web}"
         for web, of_web in runs.groupby("web", sort=False, observed=True)
     ]
     cost = f"{runs['seconds'].sum() / 60:,.0f} min in total, {runs['seconds'].mean():.1f} s a run"

@@ -11,7 +11,7 @@ import pandas as pd
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.lab.results import ORACLE
 from focuscrawl.report import plain_text
-from focuscrawl.report.figures import Curve, learning_curves
+from focuscrawl.report.figures import LearningCurve, learning_curves
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -201,7 +201,7 @@ def knowledge_chains(results: Results) -> list[list[str]]:
 
 def chain_curves(
     results: Results, chain: list[str]
-) -> Iterator[tuple[str, str, int, dict[str, Curve]]]:
+) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
     """Yield web, topic, draw, and the curves of a chain and of its counterparts by label."""
     labels = [
         *chain,
@@ -280,10 +280,10 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
         for each in [*([alone] if alone in results.strategies else []), label]:
             fetches = results.fetches([*_RUN_KEYS, "url", "relevance"], strategy=each)
             for (web, topic, draw), run in fetches.groupby(_RUN_KEYS, sort=False, observed=True):
-                whose = (str(web), str(topic), int(str(draw)))
-                before = known.setdefault(whose, set())
+                run_key = (str(web), str(topic), int(str(draw)))
+                before = known.setdefault(run_key, set())
                 fresh = (run["relevance"] > RELEVANT) & ~run["url"].isin(before)
-                shares[(*whose, str(each))] = float(fresh.mean())
+                shares[(*run_key, str(each))] = float(fresh.mean())
                 if each == label:
                     before.update(run["url"])
     return shares
@@ -339,7 +339,7 @@ class StudyTable:
 
     def text(self) -> str:
         """Return the table as plain text, without title and note."""
-        return "\n".join(plain_text.table([self.head, *self.rows], left={0}))
+        return "\n".join(plain_text.align_columns([self.head, *self.rows], left={0}))
 
 
 def web_tables(results: Results, web: str) -> list[StudyTable]:

@@ -1,4 +1,4 @@
-"""Offline training: an apprentice taught by the links of a finished crawl [A02 section 3.5]."""
+"""Offline training of an apprentice on the links of a finished crawl [A02 section 3.5]."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import read_trained_apprentice
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -26,24 +26,22 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Web
 
-TRAINING_PASSES = 5  # over the same instances: each is a few steps of the minimiser
-_MAX_JUDGED = 1_000_000  # judged URLs learned from: offline there is time
+TRAINING_PASSES = 5  # over the same instances, with a few L-BFGS steps each
+_MAX_JUDGED = 1_000_000  # judged URLs in an offline training
 
 
 def crawl_options(store: CrawlStore) -> Options | None:
-    """Return the options that the apprentice crawled with; None if another strategy did.
-
-    What it kept of the pages was made with them.
+    """Return the options of the apprentice of a crawl; None for another strategy.
 
     Raises
     ------
     UserError
-        It started with what an earlier crawl had learned, and that is no longer there.
+        The apprentice that the crawl started with no longer exists.
     """
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         options = Options.from_mapping(json.loads(identity.get("options", "{}")))
     trained_apprentice = initial_apprentice(store)
     return (
@@ -54,18 +52,18 @@ def crawl_options(store: CrawlStore) -> Options | None:
 
 
 def initial_apprentice(store: CrawlStore) -> bytes | None:
-    """Return what the crawl's apprentice started with; None if it started with nothing.
+    """Return the trained apprentice that the crawl started with, or None.
 
     Raises
     ------
     UserError
-        That is no longer there.
+        The trained apprentice no longer exists.
     """
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
-    known = Path(store.where).parent / KNOWLEDGE_FILE
+    known = Path(store.location).parent / KNOWLEDGE_FILE
     return read_trained_apprentice(known) if known.exists() else None
 
 
@@ -78,23 +76,20 @@ def train_apprentice(
     on_page: Callable[[], object] = lambda: None,
     warm_start: bool = False,
 ) -> Apprentice:
-    """Train an apprentice on all links (u,v) of a crawl with both ends fetched.
+    """Train an apprentice on all links of a crawl between fetched pages.
 
     Parameters
     ----------
-    store : of the finished crawl
-    options : of the apprentice, `memory` apart; None: those of the crawl (`crawl_options`), or the
-        defaults after another strategy
-    critic, web : by whom and where the pages are read again, where the crawl has not kept what
-        these options look at: it was another strategy's, or of other `Options.page_options`
-    on_page : called for every page
-    go_on : start with what the crawl's apprentice started with, so that nothing learned before
-        is lost; else with nothing
+    options : options of the apprentice, except `memory`; None: those of the crawl
+        (`crawl_options`), or the defaults after another strategy
+    critic, web : critic and web to read the pages again; needed if the store lacks the features of
+        the pages: after another strategy, or with other `Options.page_options`
+    warm_start : whether to start from the apprentice that the crawl started with
 
     Raises
     ------
     UserError
-        The crawl judged too few URLs, or it takes `critic` and `web` and they are not given.
+        The crawl followed no link, or `critic` and `web` are needed but missing.
     """
     kept = crawl_options(store)
     options = options or kept or Options()
@@ -102,37 +97,39 @@ def train_apprentice(
     exported = initial_apprentice(store) if warm_start else None
     if exported is not None:
         apprentice.warm_start(exported)
-    remembered = kept is not None and kept.page_options == options.page_options
+    is_stored = kept is not None and kept.page_options == options.page_options
     reader = None
-    if not remembered:
+    if not is_stored:
         if critic is None or web is None:
-            why = "has kept other features of the pages"
+            reason = "its store has other features of the pages"
             if kept is None:
-                why = "is another strategy's than the apprentice"
+                reason = "the crawl used another strategy"
             raise UserError(
-                f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
+                f"{store.location} lacks features for training, as {reason}: use --web to read "
+                "the pages again"
             )
         reader = _FeatureReader(store, critic, web, apprentice)
     history = History(store)
     n_urls = history.n_urls()
     for fetch in history.fetches(links=False, memos=reader is None):
-        if not fetch.again:
+        if not fetch.is_revisit:
             on_page()
             apprentice.observe(fetch.url, fetch.relevance)
         features = None
         if reader is None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 features = (
                     None if fetch.memo is None else PageFeatures.from_bytes(fetch.memo, n_urls)
                 )
         elif fetch.is_page:
             features = reader.read(fetch.url, fetch.relevance)
         if features is not None:
-            with taking_in(store.where):
+            with reporting_damage(store.location):
                 apprentice.expand(fetch.url, features)
     if not apprentice.n_judged:
         raise UserError(
-            f"{store.where}: no link of this crawl was followed: nothing to learn from"
+            f"{store.location}: this crawl followed no links, so there is no training data: use a "
+            "longer crawl"
         )
     for _ in range(TRAINING_PASSES):
         apprentice.adopt(apprentice.learn())
@@ -140,7 +137,7 @@ def train_apprentice(
 
 
 class _FeatureReader:
-    """Takes the facts from pages of a finished crawl, read again."""
+    """Reads the pages of a finished crawl again and extracts their features."""
 
     def __init__(
         self, store: CrawlStore, critic: Critic, web: Web, apprentice: Apprentice
@@ -152,9 +149,9 @@ class _FeatureReader:
         names = [url.url for url in History(store).urls()]
         self._pages = PageSource([web], names)
 
-    def read(self, number: int, relevance: float) -> PageFeatures | None:
-        """Return the facts of a page; None if the web no longer has it."""
-        page = self._pages.read_with_links(number, self._judge)
+    def read(self, url_id: int, relevance: float) -> PageFeatures | None:
+        """Return the features of a page; None if the page no longer exists."""
+        page = self._pages.read_with_links(url_id, self._judge)
         if page is None:
             return None
         return self._extractor.extract(

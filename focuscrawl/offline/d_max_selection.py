@@ -1,8 +1,7 @@
-"""How far around a link to look: d_max by cross-validation over links [A02 section 3.4].
+"""Choose d_max, the largest DOM offset around a link, by cross-validation [A02 section 3.4].
 
-What is compared is how well the hashed features of the groups that are on say what a link leads
-to, without the numbers: those are the same for every d_max, and rates and hubs are made of the
-outcomes of other fetches, also of those held out.
+The cross-validation uses only the hashed features of the active groups. The dense inputs are the
+same for every d_max, and would leak held-out outcomes.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.link_features import offset_features, window
 from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.online_training import auc
 from focuscrawl.apprentice.options import (
     CLASS_GROUPS,
     LINK_GROUPS,
@@ -27,7 +27,6 @@ from focuscrawl.apprentice.options import (
     input_names,
 )
 from focuscrawl.apprentice.scorer import new_learner
-from focuscrawl.apprentice.training import auc
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import TRAINING_PASSES
@@ -47,28 +46,27 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-CONTEXT_GROUP = "context"  # the group that looks as far as d_max
-LARGEST_D_MAX = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
+CONTEXT_GROUP = "context"  # the feature group that depends on d_max
+MAX_D_MAX = 8  # largest compared d_max; the paper found no improvement beyond 7
 N_FOLDS = 5
-N_FITS = N_FOLDS * (LARGEST_D_MAX + 1)
-HIGH_RELEVANCE = 0.5  # relevance above which a URL is of the high kind (methods 5)
-_LEAST = 10  # fetches of either kind
-_SURE = 1e-4  # no prediction is taken for surer: `nb` and `regression` say 0 and 1 easily
+N_FITS = N_FOLDS * (MAX_D_MAX + 1)
+HIGH_RELEVANCE = 0.5  # relevance above which a URL has the class "high" (methods 5)
+_MIN_FETCHES = 10  # relevant and irrelevant fetches, each
+_MIN_PROBABILITY = 1e-4  # predictions are clipped, as `nb` and `regression` often predict 0 or 1
 
 
 class Trial(NamedTuple):
-    """How well held-out fetches were predicted at one d_max.
+    """The quality of the predictions for held-out fetches at one d_max.
 
     Attributes
     ----------
-    d_max : DOM offsets looked at on either side of a link
-    log_loss : cross-entropy of R(v), for `nb` of its bucket, and the prediction, which is
-        brought to scale first; mean over fetches
-    behind : by how much that is above the least of all d_max, and ...
-    error : ... the standard error of this difference, over the folds
-    auc : chance that a relevant one is predicted above an irrelevant one of the same fold
-    high, low : accuracy on the relevant and on the irrelevant ones, those predictions above 1/2
-        taken for high [A02 figure 6: positive, negative]
+    d_max : largest DOM offset on either side of a link
+    log_loss : mean cross-entropy of R(v), or of the class for `nb`, and the calibrated prediction
+    excess_loss : difference to the smallest log loss of all d_max
+    error : standard error of `excess_loss` over the folds
+    auc : area under the ROC curve within folds
+    high, low : accuracy on relevant and on irrelevant fetches, with the threshold 1/2
+        [A02 figure 6: positive, negative]
     """
 
     d_max: int
@@ -81,12 +79,12 @@ class Trial(NamedTuple):
 
     @property
     def balanced(self) -> float:
-        """Mean of the accuracy on relevant and on irrelevant fetches."""
+        """The balanced accuracy."""
         return (self.high + self.low) / 2.0
 
 
 def select_d_max(trials: Sequence[Trial]) -> int:
-    """Return the smallest d_max that is within one standard error of the least log loss."""
+    """Return the smallest d_max whose log loss is within one standard error of the minimum."""
     return min(trial.d_max for trial in trials if trial.excess_loss <= trial.error)
 
 
@@ -99,32 +97,32 @@ def cross_validate(
     on_page: Callable[[], object] = lambda: None,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[Trial]:
-    """Cross-validate d_max = 0 ... `LARGEST_D_MAX` on the fetches of a crawl that is over.
+    """Cross-validate d_max = 0, ..., `MAX_D_MAX` on the fetches of a finished crawl.
 
-    What is held out: see `Folds`. The same crawl has the same trials.
+    `Folds` describes the splits, which are the same for each call.
 
     Parameters
     ----------
-    store : of the crawl
-    options : groups, learner and evidence of the apprentice; its d_max does not matter
-    critic, web : by whom and where the pages are read again
-    on_page : called for every page
-    on_fit : called `N_FITS` times, after each fit
+    options : options of the apprentice; `d_max` is ignored
+    critic, web : critic and web to read the pages again
+    on_fit : called after each of `N_FITS` fits
 
     Raises
     ------
     UserError
-        No group that is on has to do with d_max, or there are too few fetches of either kind.
+        The group `CONTEXT_GROUP` is not active, or the crawl has too few relevant or irrelevant
+        fetches.
     """
     if CONTEXT_GROUP not in options.groups:
         raise UserError(
-            f"d_max is for the group {CONTEXT_GROUP}, and that is not on: nothing to choose"
+            f"d_max has no effect without the feature group {CONTEXT_GROUP}: add the group, or "
+            "set --d-max to a number"
         )
     history = History(store)
     pages = [*history.first_fetches()]
-    number = {page.url: i for i, page in enumerate(pages)}
+    position = {page.url: i for i, page in enumerate(pages)}
     relevance = np.array([page.relevance for page in pages])
-    linked = _linked(history, number)
+    linked = _linked_pages(history, position)
     _check(store, relevance[linked])
     folds = Folds(relevance, linked)
     reader = WindowReader(critic, options)
@@ -135,72 +133,67 @@ def cross_validate(
         on_page()
         read = source.read_with_links(page.url, judge) if page.is_page else None
         if read is not None:
-            v = np.array([number.get(target, u) for target in read.targets.tolist()], np.int64)
+            v = np.array([position.get(target, u) for target in read.targets.tolist()], np.int64)
             other = v != u
-            shown = folds.parts(u, v[other])
-            links = read._replace(links=read.links[other], targets=shown)
+            groups = folds.link_groups(u, v[other])
+            links = read._replace(links=read.links[other], targets=groups)
             reader.add(u, links, page.relevance)
-    parts = FoldInstances.of(reader.urls(), folds, relevance)
-    tested = parts.held_out
-    _check(store, parts.y[tested])
-    predicted = [predict(known, parts, options, on_fit)[tested] for known in reader.known]
-    y = parts.y[tested]
-    if options.learner == "nb":  # predicts the bucket, and is not to blame for R(v) in between
+    data = FoldInstances.from_groups(reader.urls(), folds, relevance)
+    tested = data.held_out
+    _check(store, data.y[tested])
+    predicted = [predict(table, data, options, on_fit)[tested] for table in reader.tables]
+    y = data.y[tested]
+    if options.learner == "nb":  # predicts the class, not R(v)
         y = (y > HIGH_RELEVANCE).astype(np.float64)
-    return compare_predictions(predicted, y, parts.fold[tested])
+    return compare_predictions(predicted, y, data.url_fold[tested])
 
 
 class WindowReader:
-    """Extracts hashed features of pages for every d_max from 0 to `LARGEST_D_MAX`.
-
-    Parameters
-    ----------
-    critic : for the names of its classes
-    options : of the apprentice
+    """Extracts the hashed features of pages for every d_max from 0 to `MAX_D_MAX`.
 
     Attributes
     ----------
-    known : by d_max, links and URLs with the features they have at that d_max
+    tables : links and URLs with their features at each d_max
     """
 
     def __init__(self, critic: Critic, options: Options) -> None:
-        self.known = [LinkTable() for _ in range(LARGEST_D_MAX + 1)]
+        self.tables = [LinkTable() for _ in range(MAX_D_MAX + 1)]
         self._options = options
         hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS} - {CONTEXT_GROUP}
         others = replace(options, groups=tuple(hashed.intersection(options.groups)))
         self._others = FeatureExtractor(critic, others)
 
     def add(self, url: int, page: ReadPage, relevance: float) -> None:
-        """Take in a page numbered `url` and the links that it was read with."""
+        """Add the links of the page with the id `url`."""
         targets = page.targets
         largest = max(url, int(targets.max(initial=0)))
-        for known in self.known:
-            known.grow(largest + 1)
+        for table in self.tables:
+            table.grow(largest + 1)
         features = self._others.extract(
             page.view,
             page.links,
             targets,
-            new=self.known[0].url_row.data[targets] < 0,
+            new=self.tables[0].url_row.data[targets] < 0,
             relevance=relevance,
             probabilities=page.probabilities,
         )
         around, offset = self._around(page.view, page.links)
-        for d_max, known in enumerate(self.known):
+        for d_max, table in enumerate(self.tables):
             links, _ = hstack(_within(around, offset, d_max), features.links)
-            known.add(url, replace(features, links=links))
+            table.add(url, replace(features, links=links))
 
     def urls(self) -> Ints:
-        """Return the numbers of all URLs with links, ascending."""
-        return np.flatnonzero(self.known[0].url_row.data >= 0)
+        """Return the ids of all URLs with links, ascending."""
+        return np.flatnonzero(self.tables[0].url_row.data >= 0)
 
     def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
-        """Return the features of the words around links, and how far away each word is."""
+        """Return the features of the words around links, and the distance of each word."""
         near = window(
             view.words.hashes,
             view.token_leaf,
             view.links.left[links],
             view.links.right[links],
-            d_max=LARGEST_D_MAX,
+            d_max=MAX_D_MAX,
             max_tokens=self._options.tokens or None,
             repeats=self._options.counts,
         )
@@ -216,107 +209,104 @@ def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRo
 
 
 class Folds:
-    """Pages and the URLs they link to, shared out; both numbered 0 ... n - 1, in the same way.
+    """Splits links into folds by their pages and by their targets.
 
-    Links of one page are alike, and so are links to one URL: a learner that has seen either
-    recognises the other instead of understanding it. So pages and URLs are each shared out among
-    the folds, and a fold holds out the links from its pages to its URLs. It learns from the links
-    from pages of other folds to URLs of other folds; the rest is left out.
+    Links of the same page are similar, and so are links to the same URL. So pages and targets are
+    each split into folds. A fold tests on the links from its pages to its targets. It trains on
+    the links from pages of other folds to targets of other folds.
 
     Parameters
     ----------
-    relevance : float64 (n,)
-    linked : int64 (m,), distinct, the URLs that are linked to; at least `N_FOLDS` of either kind
+    relevance : float64 (n_pages,), relevance of the fetched pages
+    linked : int64 (m,), distinct positions of the pages that others link to; at least `N_FOLDS`
+        relevant and `N_FOLDS` irrelevant pages
 
     Attributes
     ----------
-    of_pages : int64 (n,), the fold of each page, at random
-    of_urls : int64 (n,), the fold of each URL, at random, as many of either kind in each; -1
-        where nothing links to it
+    of_pages : int64 (n_pages,), random fold of each page as the source of links
+    of_urls : int64 (n_pages,), random stratified fold of each page as a target; -1 without links
     """
 
     def __init__(self, relevance: Floats, linked: Ints) -> None:
         n = len(relevance)
         self.of_pages = np.random.default_rng(0).permutation(n) % N_FOLDS
         self.of_urls = np.full(n, -1)
-        sharing = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
-        for fold, (_, held_out) in enumerate(
-            sharing.split(linked, relevance[linked] > HIGH_RELEVANCE)
-        ):
+        splitter = StratifiedKFold(N_FOLDS, shuffle=True, random_state=0)
+        splits = splitter.split(linked, relevance[linked] > HIGH_RELEVANCE)
+        for fold, (_, held_out) in enumerate(splits):
             self.of_urls[linked[held_out]] = fold
 
-    def parts(self, source: int, targets: Ints) -> Ints:
-        """Return numbers for the links of a page: of v, as the pages of one fold show it."""
-        numbers: Ints = targets * N_FOLDS + self.of_pages[source]
-        return numbers
+    def link_groups(self, source: int, targets: Ints) -> Ints:
+        """Return a group id for each link of a page, by its target and the fold of the page."""
+        groups: Ints = targets * N_FOLDS + self.of_pages[source]
+        return groups
 
 
 class FoldInstances(NamedTuple):
-    """n instances, each a URL v as the pages of one fold show it.
+    """Instances of a cross-validation: a target with the links from the pages of one fold.
 
     Attributes
     ----------
-    number : int64 (n,), see `Folds.parts`
-    y : float64 (n,), R(v)
-    shown : int64 (n,), the fold of the pages
-    fold : int64 (n,), the fold of v
+    group : int64 (n_instances,), see `Folds.link_groups`
+    y : float64 (n_instances,), relevance of the target
+    page_fold : int64 (n_instances,), fold of the pages
+    url_fold : int64 (n_instances,), fold of the target
     """
 
-    number: Ints
+    group: Ints
     y: Floats
-    shown: Ints
-    fold: Ints
+    page_fold: Ints
+    url_fold: Ints
 
     @classmethod
-    def of(cls, number: Ints, folds: Folds, relevance: Floats) -> FoldInstances:
-        """Take the numbers apart."""
-        v = number // N_FOLDS
-        return cls(number, relevance[v], number % N_FOLDS, folds.of_urls[v])
+    def from_groups(cls, group: Ints, folds: Folds, relevance: Floats) -> FoldInstances:
+        """Return the instances of some groups (`Folds.link_groups`)."""
+        v = group // N_FOLDS
+        return cls(group, relevance[v], group % N_FOLDS, folds.of_urls[v])
 
     @property
     def held_out(self) -> Bools:
-        """Tell which are held out by their fold, bool (n,): of each v at most one."""
-        tested: Bools = self.shown == self.fold
+        """Whether a fold tests on an instance, bool (n_instances,); at most once a target."""
+        tested: Bools = self.page_fold == self.url_fold
         return tested
 
 
 def predict(
-    known: LinkTable, parts: FoldInstances, options: Options, on_fit: Callable[[], object]
+    table: LinkTable, data: FoldInstances, options: Options, on_fit: Callable[[], object]
 ) -> Floats:
-    """Predict the relevance of what is held out, by hashed features alone.
+    """Predict the relevance of the held-out instances by hashed features alone.
 
     Parameters
     ----------
-    known : links to the `parts`, by their numbers
-    options : which learner, and whether it sees all links or the first of each part
-    on_fit : called after each of the `N_FOLDS` fits
+    table : links whose targets are the groups of `data`
+    on_fit : called after each of `N_FOLDS` fits
 
     Returns
     -------
-    float64 (n,), NaN for parts that are not tested
+    float64 (n_instances,), NaN for instances that are not held out
     """
     k = len(input_names(options))
     unit_length = new_learner(options).unit_length
     instances, _ = make_instances(
-        known,
-        len(known),
-        parts.number,
-        np.zeros((len(parts.number), k)),
+        table,
+        len(table),
+        data.group,
+        np.zeros((len(data.group), k)),
         unit_length=unit_length,
         only_first=options.evidence == "first",
-        # all parts that are seen together show what a crawl sees
+        # all training instances of a target together have the links of an instance of a crawl
         max_links=max(1, options.max_links_per_url // (N_FOLDS - 1)),
     )
     predicted = np.full(len(instances), np.nan)
     for i in range(N_FOLDS):
         learner = new_learner(options)
-        seen = np.flatnonzero((parts.shown != i) & (parts.fold != i))
-        v = parts.number[seen] // N_FOLDS
-        weight = 1.0 / np.bincount(v)[v]  # each URL counts once, as in a crawl
-        of_seen = _take(instances, seen)
+        train = np.flatnonzero((data.page_fold != i) & (data.url_fold != i))
+        v = data.group[train] // N_FOLDS
+        weight = 1.0 / np.bincount(v)[v]  # each target counts once, as in a crawl
+        training_set = _take(instances, train)
         for _ in range(1 if learner.accumulates else TRAINING_PASSES):
-            learner.partial_fit(of_seen, parts.y[seen], weight)
-        held_out = np.flatnonzero(parts.held_out & (parts.fold == i))
+            learner.partial_fit(training_set, data.y[train], weight)
+        held_out = np.flatnonzero(data.held_out & (data.url_fold == i))
         predicted[held_out] = learner.predict(_take(instances, held_out))
         on_fit()
     return predicted
@@ -328,34 +318,34 @@ def _take(instances: Instances, chosen: Ints) -> Instances:
     return Instances(rows.take(chosen), values, instances.dense[chosen])
 
 
-def _linked(history: History, number: dict[int, int]) -> Ints:
-    """Return the places of the URLs that another page links to, ascending."""
+def _linked_pages(history: History, position: dict[int, int]) -> Ints:
+    """Return the positions of the pages that another page links to, ascending."""
     source, target = history.links().T
     targets = np.unique(target[source != target]).tolist()
-    return np.sort(np.array([number[url] for url in targets if url in number], np.int64))
+    return np.sort(np.array([position[url] for url in targets if url in position], np.int64))
 
 
 def _check(store: CrawlStore, y: Floats) -> None:
     high = y > HIGH_RELEVANCE
     for kind, n in (("relevant", high.sum()), ("irrelevant", (~high).sum())):
-        if n < _LEAST:
+        if n < _MIN_FETCHES:
             raise UserError(
-                f"{store.where}: cross-validation takes {_LEAST} fetches of {kind} pages that "
-                f"links were followed to, there are {n}: give --d-max a number"
+                f"{store.location}: cross-validation needs {_MIN_FETCHES} {kind} pages that were "
+                f"reached by links, but the crawl has {n}: set --d-max to a number"
             )
 
 
 def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
-    """Make one trial of the predictions at each d_max, all of n fetches with relevance `y`."""
+    """Return a trial for the predictions at each d_max, given relevance (n,) and fold (n,)."""
     high = y > HIGH_RELEVANCE
-    scaled = [_scaled(each, y, fold) for each in predicted]
-    p = np.clip(scaled, _SURE, 1.0 - _SURE)
+    calibrated = [_calibrate(each, y, fold) for each in predicted]
+    p = np.clip(calibrated, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)
     loss = -(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
     mean = loss.mean(axis=1)
     worse = loss - loss[mean.argmin()]
     folds, size = np.unique(fold, return_counts=True)
     of_folds = np.stack([worse[:, fold == i].mean(axis=1) for i in folds])
-    # the mean over fetches is one over folds, weighted by their sizes
+    # the mean over fetches is the mean over folds, weighted by their sizes
     away = (of_folds - worse.mean(axis=1)) * (size / size.mean())[:, None]
     error = np.sqrt((away**2).sum(axis=0) / (len(folds) * max(len(folds) - 1, 1)))
     return [
@@ -372,33 +362,29 @@ def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> l
     ]
 
 
-def _scaled(predicted: Floats, y: Floats, fold: Ints) -> Floats:
-    """Return predictions on the scale that those for the other folds ask for (Platt 1999).
+def _calibrate(predicted: Floats, y: Floats, fold: Ints) -> Floats:
+    """Calibrate the predictions of each fold on the other folds (Platt 1999).
 
-    The more words, the smaller the weight of each in a learner that shrinks them, and the
-    larger their sum in one that counts them: without this, the log loss would measure how sure
-    a learner is at each d_max more than what it knows.
+    The number of words changes the scale of predictions: regularised weights shrink, sums of naive
+    Bayes grow. Without calibration, the log loss would mostly measure this scale.
     """
-    p = np.clip(predicted, _SURE, 1.0 - _SURE)
+    p = np.clip(predicted, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)
     odds = np.log(p / (1.0 - p))[:, None]
-    scaled = np.empty(len(y))
+    calibrated = np.empty(len(y))
     for i in np.unique(fold):
-        here = fold == i
-        scale = LogisticLearner(1, prior=(1.0, 0.0), dense_variance=100.0, steps=30)
-        scale.partial_fit(_numbers(odds[~here]), y[~here])
-        scaled[here] = scale.predict(_numbers(odds[here]))
-    return scaled
+        inside = fold == i
+        calibrator = LogisticLearner(1, prior=(1.0, 0.0), dense_variance=100.0, steps=30)
+        calibrator.partial_fit(_dense_instances(odds[~inside]), y[~inside])
+        calibrated[inside] = calibrator.predict(_dense_instances(odds[inside]))
+    return calibrated
 
 
-def _numbers(dense: Floats) -> Instances:
+def _dense_instances(dense: Floats) -> Instances:
     return Instances(SparseRows.empty(len(dense)), np.zeros(0), dense)
 
 
 def _auc(predicted: Floats, high: Bools, fold: Ints) -> float:
-    """Return the chance that of two fetches of one fold the high one is predicted above the low.
-
-    Predictions of different folds are those of different learners, and do not compare.
-    """
+    """Return the mean AUC within folds, as predictions of different learners do not compare."""
     found, pairs = [], []
     for i in np.unique(fold):
         here = fold == i

@@ -1,4 +1,4 @@
-"""Export of a finished crawl to the knowledge of its topic: pages, prestige, what to try next."""
+"""Export a finished crawl to the knowledge of its topic: pages, hub scores, queued URLs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.distiller import Distiller
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import CrawlRecord, FetchRecord
-from focuscrawl.knowledge.update import WAITING
+from focuscrawl.knowledge.update import MAX_QUEUED
 from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.store.history import History
@@ -24,31 +24,26 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _DAY = 86_400.0  # seconds
-_ANCHORS = 20  # of a page, the first: a template repeats them on every page
-_ANCHOR = 80  # characters
+_MAX_ANCHORS = 20  # anchors of links into a page
+_MAX_ANCHOR_LENGTH = 80  # characters
 
 
 def read_crawl_record(
     store: CrawlStore, *, name: str, on_page: Callable[[], object] = lambda: None
 ) -> CrawlRecord:
-    """Return a finished crawl as `focuscrawl.knowledge.learn` takes it; pages are streamed.
-
-    Parameters
-    ----------
-    name : of the crawl, for people
-    on_page : called for every page
+    """Return a finished crawl for `focuscrawl.knowledge.add_crawl`; fetches are streamed.
 
     Raises
     ------
     UserError
-        It fetched nothing.
+        The crawl has no fetches.
     """
     identity = store.identity()
     (first,) = store.row("SELECT min(fetched_at) FROM page")
     if first is None:
-        raise UserError(f"{store.where}: this crawl fetched nothing: nothing to learn from")
-    about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
-    digest = hashlib.blake2b(f"{about}\n{first}".encode(), digest_size=16)
+        raise UserError(f"{store.location}: this crawl has no fetches: start the crawl first")
+    settings = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
+    digest = hashlib.blake2b(f"{settings}\n{first}".encode(), digest_size=16)
     replay = identity.get("web", "live") != "live"
     return CrawlRecord(
         id=digest.hexdigest(),
@@ -60,12 +55,12 @@ def read_crawl_record(
         learned_at=first[:19],
         fetches=_fetches(store, on_page),
         queued=_queued_urls(store),
-        trained_apprentice=_graduate(store),
+        trained_apprentice=_train_apprentice(store),
     )
 
 
-def _graduate(store: CrawlStore) -> bytes | None:
-    """Return what the crawl's apprentice has learned; None if there was none, or no lesson."""
+def _train_apprentice(store: CrawlStore) -> bytes | None:
+    """Return the apprentice of the crawl; None without an apprentice or without training."""
     if store.identity().get("strategy") != "apprentice":
         return None
     if History(store).last_model() is None:
@@ -99,25 +94,26 @@ def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[Fetch
 
 
 def _distinct(links: Iterator[tuple[int, str]]) -> tuple[str, ...]:
-    """Return the first texts of links that differ, cut to `_ANCHOR` characters."""
-    texts = (text[:_ANCHOR] for _, text in itertools.islice(links, 10 * _ANCHORS) if text)
-    return tuple(itertools.islice(dict.fromkeys(texts), _ANCHORS))
+    """Return the first distinct anchors of links, shortened to `_MAX_ANCHOR_LENGTH`."""
+    first = itertools.islice(links, 10 * _MAX_ANCHORS)
+    texts = (text[:_MAX_ANCHOR_LENGTH] for _, text in first if text)
+    return tuple(itertools.islice(dict.fromkeys(texts), _MAX_ANCHORS))
 
 
 def _prestige(store: CrawlStore) -> tuple[Floats, Floats]:
-    """Return hub and authority scores by URL, over the greatest (methods 7)."""
-    links = CrawlLinks.of(store)
+    """Return hub and authority scores by URL, divided by the largest score (methods 7)."""
+    links = CrawlLinks.from_store(store)
     scores = Distiller(links.graph(links.sites())).distill()
-    return _over_greatest(scores.hubs), _over_greatest(scores.authorities)
+    return _divide_by_max(scores.hubs), _divide_by_max(scores.authorities)
 
 
-def _over_greatest(scores: Floats) -> Floats:
+def _divide_by_max(scores: Floats) -> Floats:
     return scores / max(float(scores.max(initial=0.0)), 1e-12)
 
 
 def _queued_urls(store: CrawlStore) -> Iterator[tuple[str, float]]:
-    """Yield the best URLs that the crawl did not come to."""
+    """Yield the queued URLs with the best scores."""
     best = """SELECT url, score FROM url WHERE state = ? AND score IS NOT NULL
               ORDER BY score DESC, id LIMIT ?"""
-    for url, score in store.rows(best, (QUEUED, WAITING)):
+    for url, score in store.rows(best, (QUEUED, MAX_QUEUED)):
         yield url, min(max(score, 0.0), 1.0)

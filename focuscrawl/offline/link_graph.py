@@ -1,4 +1,4 @@
-"""The links between the pages of a crawl: as arrays of all URLs, and by the URLs fetched."""
+"""The links of a crawl: as arrays over all URLs, and as a graph of the fetched pages."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CrawlLinks:
-    """All URLs of a crawl and the links between them; URLs are numbered by their place here.
+    """All URLs of a crawl and the links between them, as positions in `names`.
 
     Attributes
     ----------
-    names : n URLs in the order of their numbers in the store
-    host : int64 (n,), the place of each URL's host in `host_names`
-    host_names : with their ports
-    relevance : float64 (n,), NaN where nothing was fetched
-    fetched, judged : bool (n,); judged are the HTML pages, each content once
-    titles : of the pages
-    pages : int64 (n_fetched,), the URLs fetched in their order
-    source, target : int64 (n_links,), in the order the links were found
-    final_target : int64 (n,), where a link to a URL leads in the end, see `resolve_aliases`
+    names : the URLs, ordered by their ids in the store
+    host : int64 (n_urls,), position in `host_names` of the host of each URL
+    host_names : names of the hosts, with ports
+    relevance : float64 (n_urls,), relevance; NaN for unfetched URLs
+    fetched, judged : bool (n_urls,), fetched URLs; HTML pages without duplicates
+    titles : titles of the pages
+    pages : int64 (n_fetched,), fetched URLs in the order of the fetches
+    source, target : int64 (n_links,), ends of each link, in the order found
+    final_target : int64 (n_urls,), page of each URL after redirects, see `resolve_aliases`
     """
 
     names: list[str]
@@ -49,10 +49,10 @@ class CrawlLinks:
     final_target: Ints
 
     @classmethod
-    def of(cls, store: CrawlStore) -> Self:
+    def from_store(cls, store: CrawlStore) -> Self:
         """Read the links of a crawl, which may be running."""
         history = History(store)
-        # what is read later holds what was written with the earlier: the crawl may be running
+        # links first, as a running crawl may write meanwhile
         links = history.links()
         fetches = [*history.first_fetches()]
         urls = [*history.urls()]
@@ -85,63 +85,63 @@ class CrawlLinks:
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Return the sites by a rule of `RULES`; None: see `Sites.by_host_or_none`."""
+        """Return the sites by a rule of `SITE_RULES`; None: see `Sites.by_host_or_none`."""
         if rule is None:
             return Sites.by_host_or_none(self.source, self.final_target[self.target], self.host)
         return Sites.by_rule(rule, self.host, self.host_names)
 
     def graph(self, sites: Sites) -> LinkGraph:
-        """Return the links as the distiller takes them, each to the page it leads to."""
+        """Return the links for the distiller, each with its final target."""
         target = self.final_target[self.target]
         return LinkGraph(self.source, target, sites.of_pages, self.relevance)
 
 
 @dataclass(frozen=True)
 class CrawlGraph:
-    """What a crawl has fetched, and how it hangs together.
+    """The fetched pages of a crawl and the links between them.
 
     Attributes
     ----------
     starts : start pages, in the order fetched
-    targets : for each page fetched the pages fetched that it links to, in document order
+    targets : fetched targets of the links of each fetched page, in document order
     """
 
     starts: list[str]
     targets: dict[str, list[str]]
 
     @classmethod
-    def of(cls, store: CrawlStore) -> Self:
+    def from_store(cls, store: CrawlStore) -> Self:
         """Read the links from the store of a crawl; redirects are links."""
         history = History(store)
         links = history.links()
         fetches = [*history.first_fetches()]
-        name = {fetch.url: fetch.name for fetch in fetches}
-        targets: dict[str, list[str]] = {fetch.name: [] for fetch in fetches}
+        name = {fetch.url: fetch.url_text for fetch in fetches}
+        targets: dict[str, list[str]] = {fetch.url_text: [] for fetch in fetches}
         redirects = {fetch.url for fetch in fetches if is_redirect(fetch.status, fetch.error)}
         for fetch in fetches:
             if fetch.referrer in redirects:
-                targets[name[fetch.referrer]].append(fetch.name)
+                targets[name[fetch.referrer]].append(fetch.url_text)
         inside = links[np.isin(links[:, 1], np.fromiter(name, np.int64))]
         for source, target in inside.tolist():
             targets[name[source]].append(name[target])
-        starts = [each.name for each in fetches if each.depth == 0 and each.referrer is None]
+        starts = [each.url_text for each in fetches if each.depth == 0 and each.referrer is None]
         return cls(starts, targets)
 
     def links(self, url: str) -> list[str]:
-        """Return the pages that a page links to, itself left out, each once."""
+        """Return the distinct targets of the links of a page, without the page itself."""
         return [to for to in dict.fromkeys(self.targets.get(url, [])) if to != url]
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return each URL that was fetched, None for the others."""
+        """Return each fetched URL, and None for each unfetched URL."""
         return [url if url in self.targets else None for url in urls]
 
 
 def _numbers(column: Iterable[int | None]) -> Ints:
-    """Return a column of numbers; -1 for NULL."""
+    """Return a column of ids; -1 for NULL."""
     return np.fromiter((-1 if each is None else each for each in column), np.int64)
 
 
 def _places(ids: Ints, column: Iterable[int | None]) -> Ints:
-    """Return where in `ids`, ascending, the numbers of a column are; -1 for NULL."""
+    """Return the positions in `ids`, ascending, of the ids of a column; -1 for NULL."""
     numbers = _numbers(column)
     return np.where(numbers < 0, -1, np.searchsorted(ids, numbers))

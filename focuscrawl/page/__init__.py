@@ -1,6 +1,6 @@
-"""HTML to `PageView`: what the rest of the program sees of a page, from one lenient parse.
+"""Parse HTML and other documents to `PageView`, with text, words, links and metadata.
 
-Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, judging, scoring.
+Fetching, judging and scoring of pages are in other packages.
 """
 
 from focuscrawl.page.metadata import is_html, read_content_type

@@ -1,6 +1,6 @@
-"""Documents other than HTML, each read as a `PageView`: site maps, feeds, PDF.
+"""Parse site maps, feeds and PDF documents to `PageView`.
 
-A document of a stranger may keep their readers busy for minutes, with gigabytes: they run in a
+A hostile document can take minutes and gigabytes to parse. So documents are parsed in a child
 process that can be killed (`focuscrawl.page.parser_process`).
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 from lxml import etree
 
 from focuscrawl.foundation import urls
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host, resolve
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, MAX_TRANSLATIONS, resolve_bounded
 from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS, count_within_limit
@@ -36,31 +36,31 @@ if TYPE_CHECKING:
     from pypdf import DocumentInformation, PdfReader
 
 
-#: what a `PageView` may be, beside a page
+#: values of `PageView.kind` of documents
 PDF, SITE_MAP, SITE_MAP_INDEX, FEED = "PDF", "site map", "site map index", "feed"
-#: what is no page, but leads to some
+#: kinds of documents that only list URLs of pages
 URL_LIST_KINDS = (SITE_MAP, SITE_MAP_INDEX, FEED)
 
-MAX_PDF_PAGES = 200  #: of a PDF; what comes after is not read
+MAX_PDF_PAGES = 200  #: number of pages of a PDF that are read
 _MAX_FEED_ENTRIES = 1000
-_MAX_SITE_MAP_ENTRIES = 50_000  # sitemaps.org: no site map has more
+_MAX_SITE_MAP_ENTRIES = 50_000  # the limit of sitemaps.org
 _MAX_FIELD_LENGTH = 1000  # characters of a title or an author
-_MAX_VALUE_LENGTH = 3000  # characters of a URL or a date that are looked at
+_MAX_VALUE_LENGTH = 3000  # characters of a URL or a date
 
 _GZIP = b"\x1f\x8b"
-_MAX_UNPACKED = 50 * 1024 * 1024  # bytes; sitemaps.org: no site map is larger
-_PREFIX = 4096  # bytes, of what comes before the first element
+_MAX_UNPACKED = 50 * 1024 * 1024  # bytes, the limit of sitemaps.org
+_PREFIX = 4096  # bytes in which the first element is searched for
 _SITE_MAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
 _NON_WORD = re.compile(r"[\W_]+")
 _FEED = re.compile(rb"<(?:(?:\w+:)?feed|rss|rdf:RDF)[\s>]", re.IGNORECASE)
 
 
 class UnreadableError(Exception):
-    """A document is damaged, locked, or holds nothing of its kind."""
+    """A document is damaged or encrypted, or has no content of its kind."""
 
 
 class DocumentLink(NamedTuple):
-    """A link of a document: a normalised URL, the text for it, the leaf that this is in."""
+    """A link of a document: normalised URL, link text, and index of the leaf with the text."""
 
     url: str
     text: str
@@ -68,12 +68,12 @@ class DocumentLink(NamedTuple):
 
 
 def is_pdf(body: bytes) -> bool:
-    """Tell whether a body is a PDF; a few bytes may come before its mark."""
+    """Return whether the first 1,024 bytes of a body have the signature of PDF."""
     return b"%PDF-" in body[:1024]
 
 
 def url_list_kind(body: bytes) -> str | None:
-    """Tell whether a body is a site map, of pages or of others, or a feed; None: neither."""
+    """Return `SITE_MAP` for site maps and their indexes, `FEED` for feeds, else None."""
     start = decompress(body, _PREFIX)
     if _SITE_MAP.search(start):
         return SITE_MAP
@@ -81,7 +81,7 @@ def url_list_kind(body: bytes) -> str | None:
 
 
 def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
-    """Return the first `max_bytes` of a body, decompressed if it is packed with gzip."""
+    """Return the first `max_bytes` of a body, decompressed if it is a gzip file."""
     if not body.startswith(_GZIP):
         return body[:max_bytes]
     try:
@@ -91,17 +91,17 @@ def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
 
 
 def parse_document(body: bytes, url: str, kind: str) -> PageView:
-    """Read a document.
+    """Parse a document.
 
     Parameters
     ----------
-    url : absolute URL it was fetched from
-    kind : `PDF`, or what `url_list_kind` returns
+    url : absolute URL of the document
+    kind : `PDF`, or the result of `url_list_kind`
 
     Raises
     ------
     UnreadableError
-        It cannot be read.
+        If the document cannot be parsed.
     """
     if kind == PDF:
         found = pdf_text(body, url)
@@ -118,13 +118,13 @@ def _document_view(
     *,
     translations: Mapping[str, str] | None = None,
 ) -> PageView:
-    """Return a document as a page of text and links.
+    """Return a document as a page with text and links.
 
     Parameters
     ----------
-    leaves : its texts; the title is put before them, as leaf 0
-    entries : where it leads; the leaf of each counts from 0 in `leaves`
-    translations : languages, by the URLs of translations of its entries into these
+    leaves : texts of the document; the title becomes leaf 0, before the texts
+    entries : links of the document; their leaves are indices of `leaves`
+    translations : languages by the URL of each translation of an entry
     """
     tokens, token_leaf = tokenize([title, *leaves])
     kept = entries[:MAX_LINKS]
@@ -152,10 +152,10 @@ def _document_view(
 
 
 def _read_feed(xml: bytes, url: str) -> PageView:
-    """Read the pages that a feed names, with their titles, the latest first."""
-    with needs("feeds", "reading feeds"):
+    """Return the URLs and titles of a feed's entries, latest first."""
+    with require_extra("feeds", "reading feeds"):
         import feedparser  # noqa: PLC0415 - an extra
-    # as a file: a text could be taken for the name of one, or for a URL to fetch
+    # feedparser would open a text that is a file name or a URL, so it gets a file object
     read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
     found: dict[str, tuple[float, str]] = {}
     for each in read.entries[:_MAX_FEED_ENTRIES]:
@@ -167,7 +167,7 @@ def _read_feed(xml: bytes, url: str) -> PageView:
                 collapse_whitespace(str(each.get("title", ""))[:_MAX_FIELD_LENGTH]),
             )
     if not found:
-        raise UnreadableError("it names no page")
+        raise UnreadableError("the feed has no URLs of pages")
     targets = sorted(found, key=lambda each: -found[each][0])
     texts = [found[target][1] for target in targets]
     entries = [DocumentLink(target, found[target][1], at) for at, target in enumerate(targets)]
@@ -179,19 +179,19 @@ def _read_feed(xml: bytes, url: str) -> PageView:
 
 
 def _entry_time(entry: dict[str, Any]) -> float:
-    # as a dictionary: its own `get` warns of what it does not find
+    # the `get` of feedparser's subclass of dict warns of missing keys
     when = dict.get(entry, "updated_parsed") or dict.get(entry, "published_parsed")
     return -math.inf if when is None else float(calendar.timegm(when))
 
 
 class PdfText(NamedTuple):
-    """Text and metadata of a PDF; empty, None: it has none.
+    """Text and metadata of a PDF.
 
     Attributes
     ----------
-    pages : text of each
-    links : where they lead; `DocumentLink.leaf` is the page
-    date : it was changed, or made
+    pages : text of each page
+    links : links of all pages; `DocumentLink.leaf` is the index of the page
+    date : date of modification, else of creation, if given
     """
 
     pages: list[str]
@@ -202,18 +202,18 @@ class PdfText(NamedTuple):
 
 
 def pdf_text(body: bytes, url: str) -> PdfText:
-    """Return the text of the first pages of a PDF, 2 MiB at max_bytes, and its metadata.
+    """Return the metadata of a PDF, and the text of its first pages, at most 2 MiB.
 
     Raises
     ------
     UnreadableError
-        It is damaged, or locked with a password.
+        If the PDF is damaged or encrypted.
     """
-    with needs("pdf", "reading PDF"):
+    with require_extra("pdf", "reading PDF"):
         from pypdf import PdfReader  # noqa: PLC0415 - an extra
     try:
         return _read_pdf(PdfReader(io.BytesIO(body), strict=False), url)
-    except Exception as error:  # whatever is wrong with it: its readers raise all sorts
+    except Exception as error:  # pypdf raises many types on damaged files
         raise UnreadableError(type(error).__name__) from error
 
 
@@ -242,7 +242,7 @@ def _read_pdf(reader: PdfReader, url: str) -> PdfText:
 
 def _pdf_date(about: DocumentInformation) -> date | None:
     for name in ("modification_date", "creation_date"):
-        with suppress(ValueError, TypeError, OverflowError):  # what is no date
+        with suppress(ValueError, TypeError, OverflowError):  # an invalid date
             at = getattr(about, name)
             if at is not None:
                 return at.date()  # type: ignore[no-any-return]
@@ -260,9 +260,9 @@ def _link_targets(page: Any, url: str) -> Iterator[str]:
 
 
 def parse_w3c_date(written: str) -> float | None:
-    """Return the seconds since 1970 of a W3C date, such as 2024, 2024-05-01T10:00+02:00.
+    """Return the seconds since 1970 of a W3C date such as 2024 or 2024-05-01T10:00+02:00.
 
-    Without a time zone it is UTC; None if it is no such date.
+    A date without a time zone is in UTC. The result for an invalid date is None.
     """
     missing = {4: "-01-01", 7: "-01"}.get(len(written), "")
     try:
@@ -273,11 +273,10 @@ def parse_w3c_date(written: str) -> float | None:
 
 
 def _read_site_map(xml: bytes, url: str) -> PageView:
-    """Read a site map: the pages it names, the latest changed first, in words of their URLs.
+    """Return the URLs of a site map, last modified first; their texts are the words of the URLs.
 
-    What has no date comes last, equals as they are listed. Pages that it names as the same in
-    another language, with elements of XHTML, are translations, not links. Entities are left
-    alone, those that XML itself has aside, and nothing is loaded.
+    URLs without a date come last, in the order of the file. ``xhtml:link`` elements with a
+    ``hreflang`` become translations, not links. Entities are not resolved, DTDs not loaded.
     """
     found: dict[str, float] = {}
     translations: dict[str, str] = {}
@@ -311,7 +310,7 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
         if not found:
             raise UnreadableError(str(error)) from None
     if not found:
-        raise UnreadableError("it names no page")
+        raise UnreadableError("the site map has no URLs of pages")
     targets = sorted(found, key=lambda each: -found[each])
     texts = [_url_words(target) for target in targets]
     entries = [DocumentLink(target, texts[at], at) for at, target in enumerate(targets)]
@@ -322,7 +321,7 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
 
 
 def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
-    """Iterate over the site maps that a robots.txt names, wherever among its rules."""
+    """Yield the URLs of all ``Sitemap`` lines of a robots.txt file."""
     for line in text.splitlines():
         field, _, value = line.partition(":")
         location = value.strip()[:_MAX_VALUE_LENGTH]
@@ -337,7 +336,7 @@ def _url_words(url: str) -> str:
 
 
 def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]]:
-    """Iterate over where a page is in other languages, and in which, as it names them."""
+    """Yield the language and URL of each translation of a site map's entry."""
     for link in islice(element.iterchildren("{*}link"), MAX_TRANSLATIONS):
         language, location = link.get("hreflang", "").strip(), link.get("href", "").strip()
         if not language or link.get("rel", "").lower() != "alternate":
@@ -353,7 +352,7 @@ def _child_text(element: etree._Element, name: str) -> str:
 
 
 def _free(element: etree._Element) -> None:
-    """Free what was read: of a site map with 50,000 pages one is held at a time."""
+    """Free the memory of parsed entries, because a site map may have 50,000."""
     element.clear()
     parent = element.getparent()
     while parent is not None and element.getprevious() is not None:

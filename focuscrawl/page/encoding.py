@@ -1,8 +1,8 @@
-"""Bytes of a page to clean UTF-8: which encoding it is in, and what no parser should see.
+"""Detect the encoding of pages, and convert pages to UTF-8 without control characters.
 
-The order is that of browsers (WHATWG HTML, "determining the character encoding"): byte order
-mark, ``Content-Type`` header, what the page declares, then a guess. Labels follow the WHATWG
-encoding standard, in which latin-1 and ASCII mean windows-1252.
+The encoding is determined like in browsers (WHATWG HTML, "determining the character encoding"):
+by the byte order mark, the ``Content-Type`` header, the declaration of the page, or else a guess.
+Labels follow the WHATWG encoding standard, in which latin-1 and ASCII mean windows-1252.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from w3lib.encoding import (
     to_unicode,
 )
 
-# The encodings of the WHATWG standard, as Python names them. Python knows more under names that
-# pages can write ("hex", "rot13", "undefined", "idna"): those decode to no text, or raise.
+# Python names of the encodings of the WHATWG standard. Pages may name other codecs of Python, such
+# as "hex", "rot13", "undefined" and "idna", which do not return text, or raise errors.
 _WEB_ENCODINGS = frozenset(
     {
         *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5hkscs"),
@@ -29,16 +29,15 @@ _WEB_ENCODINGS = frozenset(
     }
 )
 _FALLBACK = "cp1252"
-# How far into a page a declaration is looked for; `w3lib` reads as many.
-_PRESCAN_BYTES = 4096
+_PRESCAN_BYTES = 4096  # in which a declaration is searched for, as in `w3lib`
 
-# Accents make up a few percent of a Western text. Only where many more bytes are not ASCII is
-# it worth the milliseconds to tell Cyrillic, Chinese and the rest apart, on a sample.
+# Accented letters are a few percent of a Western text. Detecting other encodings takes
+# milliseconds, so only samples with a larger share of non-ASCII bytes are examined.
 _FOREIGN_SHARE = 0.08
-_FOREIGN_MIN_BYTES = 32  # bytes; fewer could be anything
+_FOREIGN_MIN_BYTES = 32  # bytes; fewer are not enough for detection
 _SAMPLE_BYTES = 4096
 _ASCII = bytes(range(128))
-# What charset-normalizer calls Japanese, and the encoding of the web it extends.
+# Japanese encodings of charset-normalizer, and the WHATWG encodings that they extend
 _JAPANESE = {
     "euc_jis_2004": "euc_jp",
     "euc_jisx0213": "euc_jp",
@@ -46,8 +45,8 @@ _JAPANESE = {
     "shift_jisx0213": "cp932",
 }
 
-# Control characters separate words at max_bytes; libxml2 stops at some. NUL is dropped instead,
-# as browsers do: UTF-16 that nobody declared stays readable.
+# Control characters become spaces, because libxml2 stops at some of them. NUL is dropped as in
+# browsers, so that undeclared UTF-16 stays readable.
 _CONTROLS = bytes(set(range(1, 32)) - set(b"\t\n\f\r")) + b"\x7f"
 _CONTROLS_TO_SPACES = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
 
@@ -55,19 +54,16 @@ _CONTROLS_TO_SPACES = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) 
 def to_utf8(
     body: bytes, header: str | None = None, max_bytes: int | None = None
 ) -> tuple[bytes, str]:
-    """Decode a page, whatever it holds.
+    """Convert a page to valid UTF-8, and return the page and the Python name of its encoding.
+
+    Undecodable bytes become U+FFFD, NULs are dropped, other control characters become spaces.
 
     Parameters
     ----------
-    body : the page as it came, decompressed
-    header : charset parameter of the ``Content-Type`` header; an unknown one is ignored
-    max_bytes : bytes that are returned; of a longer page the beginning, up to a whole character.
-        No more than twice as many are read: in no encoding does a text take more
-
-    Returns
-    -------
-    The page in valid UTF-8, undecodable bytes replaced by U+FFFD, NULs dropped and other
-    control characters blanked; and the encoding it was read in, by its Python name.
+    body : decompressed body of the response
+    header : charset parameter of the ``Content-Type`` header; unknown names are ignored
+    max_bytes : longer pages are truncated to this many bytes of whole characters. Twice as many
+        bytes are read, because a text is at most twice as long in other encodings
     """
     is_complete = max_bytes is None or len(body) <= 2 * max_bytes
     if max_bytes is not None and not is_complete:
@@ -89,7 +85,7 @@ def _decode(body: bytes, header: str | None, *, is_complete: bool) -> tuple[byte
         try:
             utf_8_decode(
                 body, "strict", is_complete
-            )  # otherwise half a character may be at the end
+            )  # a truncated body may end within a character
         except UnicodeDecodeError:
             encoding = encoding or _guess_encoding(body)
         else:
@@ -98,11 +94,11 @@ def _decode(body: bytes, header: str | None, *, is_complete: bool) -> tuple[byte
 
 
 def _web_encoding(label: str) -> str | None:
-    """Return the Python name of an encoding of the web, None for any other label."""
+    """Return the Python name of an encoding of the WHATWG standard; None for other labels."""
     label = label.strip().strip("\"'").lower()
     if not label.isascii() or "\0" in label:
         return None
-    # "-i" and "-e" say in which order Hebrew is written, not how it is encoded.
+    # the suffixes "-i" and "-e" are the direction of Hebrew text, not another encoding
     name = resolve_encoding("iso-8859-8" if label.startswith("iso-8859-8-") else label)
     return name if name in _WEB_ENCODINGS else None
 
@@ -114,15 +110,15 @@ def _declared_encoding(body: bytes) -> str | None:
         return None
     label = html_body_declared_encoding(head)
     name = label and _web_encoding(label)
-    # A declaration that could be read as ASCII cannot be in UTF-16 (WHATWG, prescan).
+    # a page with a declaration that is readable as ASCII is not in UTF-16 (WHATWG, prescan)
     return "utf-8" if name and name.startswith("utf-16") else name
 
 
 def _guess_encoding(body: bytes) -> str:
-    """Guess among the encodings older than UTF-8; Western unless much speaks against it."""
+    """Guess a legacy encoding; the default is windows-1252."""
     sample = body.lstrip(_ASCII)[:_SAMPLE_BYTES]
     if len(sample) == _SAMPLE_BYTES:
-        sample = sample[: sample.rfind(b"<") + 1] or sample  # not in the middle of a character
+        sample = sample[: sample.rfind(b"<") + 1] or sample  # so that it ends with a character
     if len(sample.translate(None, _ASCII)) < max(_FOREIGN_MIN_BYTES, _FOREIGN_SHARE * len(sample)):
         return _FALLBACK
     best = charset_normalizer.from_bytes(sample).best()

@@ -1,4 +1,4 @@
-"""What the header and elements of a page declare: type, base, canonical URL, robots, language."""
+"""Metadata of a page from headers and elements: type, canonical URL, robots rules, language."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import MAX_URL, resolve
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,46 +23,45 @@ if TYPE_CHECKING:
 _HTML = ("text/html", "application/xhtml+xml")
 _HTML_MARKERS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
 
-# How files begin that servers call HTML for want of a better name: documents, pictures, archives.
+# Signatures of files that servers wrongly declare as HTML: documents, images, archives
 _SIGNATURES = (
     *(b"%PDF-", b"%!PS-", b"\xd0\xcf\x11\xe0", b"{\\rtf"),
     *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"RIFF", b"OggS", b"ID3"),
     *(b"PK\x03\x04", b"\x1f\x8b", b"Rar!\x1a", b"7z\xbc\xaf", b"\x7fELF"),
 )
-# What no text has in it, whatever its encoding; ESC shifts between the sets of ISO-2022, and
-# every excluded_language byte of UTF-16 may be a NUL.
+# Bytes that no text has. ESC occurs in ISO-2022, and NUL in UTF-16
 _BINARY_BYTES = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
 _MAX_BINARY_SHARE = 0.02
-_SNIFFED_BYTES = 1024  # bytes that are looked at
+_SNIFFED_BYTES = 1024
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
-# "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
-# back: a million of them would be tried in half a trillion ways.
+# "5; url=next.html" and its variants in the WHATWG standard. Possessive quantifiers prevent
+# backtracking, which would take quadratic time for a million digits.
 _REFRESH = re.compile(
     r"""\s*(\d*+)[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
     re.IGNORECASE | re.DOTALL,
 )
 _FEEDS = ("application/rss+xml", "application/atom+xml")
-_MAX_FEEDS = 10  # that are kept; more are made, not written
+_MAX_FEEDS = 10  # of a page; only generated pages have more
 MAX_TRANSLATIONS = 100  #: of a page
-_UNRESOLVABLE = "data:"  # resolves to no URL of the web
-MAX_LANGUAGE_TAG = 35  #: characters of the name of a language (RFC 5646, section 4.4.1)
-_MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
-#: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
+_UNRESOLVABLE = "data:"  # does not resolve to an http(s) URL
+MAX_LANGUAGE_TAG = 35  #: characters of a language tag (RFC 5646, section 4.4.1)
+_MAX_REFRESHES = 16  # `meta` elements that are examined; pages usually have one
+#: rules of X-Robots-Tag that have a value; any other word before a colon is the name of a crawler
 _RULES_WITH_VALUE = frozenset(
     {"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"}
 )
 
-_MAX_FIELD_LENGTH = 20_000  # characters of a field that are looked at
+_MAX_FIELD_LENGTH = 20_000  # characters of a header field that are read
 _LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
 _PARAMETER = re.compile(r";\s*([\w!#$&+.^`|~-]+)\*?\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]*))")
 
-_MIN_WORDS = 20  # which tell little
-_MAX_WORDS = 500  # that are looked at; a millisecond
-_MIN_PROBABILITY = 0.5  # of what the words tell; less than that is names and numbers
+_MIN_WORDS = 20  # with fewer words, detection is unreliable
+_MAX_WORDS = 500  # that are examined, which takes a millisecond
+_MIN_PROBABILITY = 0.5  # of a detected language; names and numbers have less
 _NO_LANGUAGE = "zxx"
-_CODE_LENGTH = 2  # letters of the codes of ISO 639-1; names and lists look like one of the others
-#: what one cannot tell by looking, or what is written the same
+_CODE_LENGTH = 2  # letters of a code of ISO 639-1; detection of other languages is unreliable
+#: outdated codes, and languages that share a written form or that the detector confuses
 _LANGUAGE_ALIASES = {
     "nb": "no",
     "nn": "no",
@@ -74,11 +73,11 @@ _LANGUAGE_ALIASES = {
 }
 
 
-@lru_cache(maxsize=64)  # the servers of the Web write a handful
+@lru_cache(maxsize=64)  # few different values are common
 def read_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return the media type, lower-case and without parameters, and the charset of a header.
+    """Return the media type (lower-case, without parameters) and the charset of a header.
 
-    Either is None where the header names none.
+    The media type or the charset is None if the header does not have it.
     """
     if header is None or not header.strip():
         return None, None
@@ -87,18 +86,17 @@ def read_content_type(header: str | None) -> tuple[str | None, str | None]:
     media_type = header.partition(";")[0].strip().lower() or None
     try:
         return media_type, message.get_content_charset()
-    except (LookupError, TypeError, ValueError):  # a charset that is itself encoded, wrongly
+    except (LookupError, TypeError, ValueError):  # a charset that is badly encoded
         return media_type, None
 
 
 def is_html(media_type: str | None, body: bytes = b"") -> bool:
-    """Tell whether an answer is an HTML page.
+    """Return whether a response is an HTML page.
 
     Parameters
     ----------
-    media_type : as `read_content_type` returns it; where there is none the beginning of `body`
-        decides
-    body : if its beginning is known: what is not even text is no HTML, whatever it is called
+    media_type : as returned by `read_content_type`; without it, the first bytes of `body` decide
+    body : first bytes of the body, if known; a binary file is never HTML
     """
     if media_type is not None:
         return media_type in _HTML and not _is_binary(body[:_SNIFFED_BYTES])
@@ -110,21 +108,21 @@ def _is_binary(start: bytes) -> bool:
     if start.startswith(_SIGNATURES):
         return True
     if start.startswith(_BOMS) or b"<\0" in start or b"\0<" in start:
-        return False  # of UTF-16, any byte may be half a letter
+        return False  # in UTF-16, any byte may be half of a character
     strange = len(start) - len(start.translate(None, _BINARY_BYTES))
     return strange > _MAX_BINARY_SHARE * len(start)
 
 
 @dataclass(slots=True)
 class Metadata:
-    """Metadata as written, None or False where the page declares nothing.
+    """Metadata of a page as declared, with unresolved references.
 
     Attributes
     ----------
-    refresh, refresh_delay : where a browser goes by itself, and after how many seconds
-    noindex, nofollow : what robots are asked not to do
-    feeds : where the page has feeds
-    translations : where it is in excluded_language languages, and in which
+    refresh, refresh_delay : target of ``<meta http-equiv=refresh>``, and its delay in seconds
+    noindex, nofollow : rules for robots
+    feeds : references to feeds of the page
+    translations : languages of translations, and references to the translations
     """
 
     base: str | None = None
@@ -137,15 +135,15 @@ class Metadata:
     translations: list[tuple[str, str]] = field(default_factory=list)
 
     def add_robots_rules(self, rules: str) -> None:
-        """Take in rules as in ``noindex, nofollow``; rules of several sources add up."""
+        """Add rules such as ``noindex, nofollow`` to the rules of other sources."""
         words = set(rules.lower().replace(",", " ").split())
         self.noindex |= not words.isdisjoint({"noindex", "none"})
         self.nofollow |= not words.isdisjoint({"nofollow", "none"})
 
     def add_robots_fields(self, fields: Iterable[str]) -> None:
-        """Take in the X-Robots-Tag fields of an answer; rules for one named crawler are not ours.
+        """Add the rules of X-Robots-Tag header fields, except rules for a named crawler.
 
-        A name is followed by a colon, and all rules up to the next name are that crawler's.
+        After a name and a colon, all rules up to the next name are for the named crawler.
         """
         for rules in fields:
             named = False
@@ -159,10 +157,9 @@ class Metadata:
 
 
 def read_metadata(elements: list[etree._Element]) -> Metadata:
-    """Read the ``base``, ``link`` and ``meta`` elements of a page; the first of a kind wins.
+    """Read the ``base``, ``link`` and ``meta`` elements of a page; the first of a kind counts.
 
-    A refresh in a ``noscript`` is for who cannot run the scripts that make the page, and leads
-    browsers nowhere.
+    A refresh inside ``noscript`` is ignored, because browsers do not follow it.
     """
     found = Metadata()
     refreshes = []
@@ -211,29 +208,24 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
 
 
 def resolve_bounded(base: str, references: list[str]) -> list[str | None]:
-    """Resolve references as `resolve` does, but for those that are longer than `MAX_URL`.
-
-    They lead nowhere, whether they are as long as written, or only when they are resolved.
-    """
-    if max(map(len, references)) > MAX_URL:
-        references = [each if len(each) <= MAX_URL else _UNRESOLVABLE for each in references]
+    """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL_LENGTH`."""
+    if max(map(len, references)) > MAX_URL_LENGTH:
+        references = [
+            each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references
+        ]
     found = resolve(base, references)
-    if max(map(len, filter(None, found)), default=0) > MAX_URL:
-        found = [None if url is not None and len(url) > MAX_URL else url for url in found]
+    if max(map(len, filter(None, found)), default=0) > MAX_URL_LENGTH:
+        found = [None if url is not None and len(url) > MAX_URL_LENGTH else url for url in found]
     return found
 
 
 def translations_in_headers(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
-    """Return where a page is in other languages, by ``rel=alternate`` with ``hreflang``.
+    """Return the language tags and URLs of translations that Link header fields declare.
 
     Parameters
     ----------
-    fields : values of its Link header fields
-    url : of the page
-
-    Returns
-    -------
-    LanguageFilter as written, and URLs
+    fields : values of the Link header fields of a page
+    url : URL of the page
     """
     found = []
     for reference, language in _parse_link_fields(fields):
@@ -250,7 +242,8 @@ def _parse_link_fields(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
         for reference, written in _LINK.findall(each[:_MAX_FIELD_LENGTH]):
             parameters: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(written):
-                parameters.setdefault(name.lower(), (quoted or plain).strip())  # the first counts
+                # the first value of a parameter counts
+                parameters.setdefault(name.lower(), (quoted or plain).strip())
             if "alternate" in parameters.get("rel", "").lower().split() and parameters.get(
                 "hreflang"
             ):
@@ -258,16 +251,16 @@ def _parse_link_fields(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 class LanguageFilter:
-    """Some languages, and which pages are in another one.
+    """Detects pages in languages that a crawl excludes.
 
     Parameters
     ----------
-    codes : of ISO 639-1; none: all languages
+    codes : codes of ISO 639-1 of the allowed languages; empty to allow all languages
 
     Raises
     ------
     UserError
-        A language cannot be detected, or the detector is not installed.
+        If a language cannot be detected, or the detector is not installed.
     """
 
     def __init__(self, codes: Iterable[str] = ()) -> None:
@@ -275,15 +268,15 @@ class LanguageFilter:
         known = set(_detector().labels) if self._codes else set()
         for code in sorted(self._codes - known):
             raise UserError(
-                f"languages: {code} is none that can be told; codes are those of ISO 639-1, "
-                "as in en, de, fr, ja"
+                f"languages: {code} cannot be detected; give codes of ISO 639-1 such as en, de, "
+                "fr, ja"
             )
 
     def excluded_language(self, view: PageView) -> str | None:
-        """Return the language of a page that is in none of these; None: it is, or is unknown.
+        """Return the language of a page if it is excluded; None if it is allowed or unknown.
 
-        Its words decide where there are enough of them; templates declare pages in all languages
-        that they are in English.
+        Detection by words has priority, because templates declare pages of all languages as
+        English.
         """
         if not self._codes:
             return None
@@ -292,15 +285,11 @@ class LanguageFilter:
 
 
 def detect_language(text: str, declared: str = "") -> tuple[str, float]:
-    """Return the language of a text, and how probable that is by its words.
+    """Return the language of a text (code of ISO 639-1, empty if unknown) and its probability.
 
     Parameters
     ----------
-    declared : tag of the language that its page names, which counts where the words are too few
-
-    Returns
-    -------
-    Code of ISO 639-1 and a probability; an empty code: unknown; 0: the page declares it
+    declared : language tag of the page, used with probability 0 if the text has too few words
     """
     return _detect(text.split(None, _MAX_WORDS)[:_MAX_WORDS], declared)
 
@@ -314,14 +303,14 @@ def _detect(words: list[str], declared: str) -> tuple[str, float]:
 
 
 def primary_subtag(tag: str) -> str:
-    """Return the language that a tag such as en-GB begins with (RFC 5646); empty: none."""
+    """Return the language of a tag such as en-GB (RFC 5646); empty for invalid tags."""
     code = tag.strip().lower().replace("_", "-").partition("-")[0]
     return _LANGUAGE_ALIASES.get(code, code) if 2 <= len(code) <= 3 and code.isalpha() else ""
 
 
 @cache
 def _detector() -> Any:
-    with needs("languages", "telling the language of pages"):
+    with require_extra("languages", "detecting the language of pages"):
         from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415
     detector = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     short = [code for code in detector.labels if len(code) == _CODE_LENGTH]

@@ -1,8 +1,8 @@
-"""From bytes to a `PageView`: what parsing costs, its stages, and the text people read.
+"""Parse HTML pages to `PageView`, estimate the cost of parsing, and extract visible text.
 
-The bytes of a page tell what it costs, in a fraction of the time of the parse. That takes time in
-proportion to tags and bytes, with one exception: libxml2 looks through all attributes of an
-element for each that is added, so that a tag of 100,000 takes as long as ten million tags.
+The cost is estimated from the bytes of a page, in a fraction of the parse time. Parse time is
+proportional to the number of tags and bytes, with one exception. libxml2 searches all attributes
+of an element for each new attribute, so 100,000 attributes take as long as ten million tags.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-#: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
+#: bytes of UTF-8 that are parsed; a parsed page takes dozens of times as much memory
 MAX_SIZE = 2 * 1024 * 1024
-#: of a page; what comes after is counted
+#: links of a page that are kept; the others are counted
 MAX_LINKS = 10_000
-#: characters of all the URLs that it leads to, which a base and 10,000 links can make many; and
-#: of all anchor texts, as many links may lie around one. What comes after is counted, or empty
+#: total characters of the URLs of all links of a page, and of all anchor texts. A long base URL or
+#: a text inside many links would multiply. Further links are counted, further anchor texts empty
 MAX_TOTAL_LENGTH = MAX_SIZE
-#: of a page; what comes after is left out
+#: headings of a page that are kept
 MAX_HEADINGS = 10_000
-#: words of a page; critics and learners read no more. A book of 300 pages has as many
+#: words of a page that are kept, as many as in a book of 300 pages
 MAX_TOKENS = 100_000
 
-#: bytes; no longer page takes 20 ms or less, whatever they are
+#: bytes above which the parse of a page may take more than 20 ms
 SMALL_SIZE = 80_000
 _SMALL_TAGS = 8_000
-# What takes a second or so; more tags than that are too many, and attributes are counted.
+# a page of this size is parsed in about a second; of larger pages, tags and attributes are limited
 _LARGE_SIZE = 300_000
 _LARGE_TAGS = 100_000
 
-# Attributes of a tag, squared and added up, that take 20 ms; and a second, which a page that is
-# not large may take.
+# sum of the squared numbers of attributes of the tags, for a parse time of 20 ms, and of a second
+# for pages up to `_LARGE_SIZE`
 _MAX_SQUARES = 20_000_000
 _MAX_SQUARES_SHORT_PAGE = 500_000_000
-# Bytes between ends of tags, squared and added up, that can hold as many: an attribute has 3 or
-# more. A stretch shorter than the least holds too few to count.
+# sum of the squared numbers of bytes between ends of tags that can have as many attributes, which
+# have at least 3 bytes each. Shorter gaps are not counted
 _MAX_GAP_SQUARES = 200_000_000
 _MIN_GAP = 1000
-# A tag and its attributes (WHATWG HTML, "tokenization"). No repetition gives anything back, so
-# that each byte is looked at once.
+# A tag and its attributes (WHATWG HTML, "tokenization"). All quantifiers are possessive, so each
+# byte is examined once.
 _VALUE = rb"""[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >]*+)"""
 _ATTRIBUTE = rb"[^\t\n\f\r />][^\t\n\f\r />=]*+(?:" + _VALUE + rb")?+"
 _TAG = re.compile(
@@ -63,19 +63,17 @@ _TAG = re.compile(
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
 _BEFORE_VALUE = b"=" + string.whitespace.encode()
 
-_MIN_PARAGRAPH = 160  # characters, at least: shorter texts are joined
-_LONG_PARAGRAPH = (
-    2 * _MIN_PARAGRAPH
-)  # as long as this it ends wherever a leaf does, not only with a sentence
+_MIN_PARAGRAPH = 160  # characters; shorter texts are joined
+_LONG_PARAGRAPH = 2 * _MIN_PARAGRAPH  # characters; also ends at a leaf within a sentence
 _SENTENCE_ENDS = (".", "!", "?", ":", "。")
 _OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]", "”")
 
 
 class ParseCost(IntEnum):
-    """How long a parse may take.
+    """How long a parse takes.
 
-    SMALL: no longer than an event loop may be held. LARGE: longer, but not for ever; beside other
-    work. UNBOUNDED: unknown; in a process that can be killed.
+    SMALL: short enough for an event loop. LARGE: about a second at most; for a background thread.
+    UNBOUNDED: unknown; for a child process that can be killed.
     """
 
     SMALL = 1
@@ -84,12 +82,12 @@ class ParseCost(IntEnum):
 
 
 def estimate_cost(utf8: bytes, min_cost: ParseCost = ParseCost.SMALL) -> ParseCost:
-    """Tell how much work it is to parse a page.
+    """Estimate the cost of parsing a page.
 
     Parameters
     ----------
-    utf8 : markup as `focuscrawl.page.encoding.to_utf8` returns it
-    min_cost : what is returned at least; less is not looked for, which takes time as well
+    utf8 : markup as returned by `focuscrawl.page.encoding.to_utf8`
+    min_cost : lower bound of the result; a higher bound makes the estimate faster
     """
     if min_cost <= ParseCost.SMALL and _is_small(utf8):
         return ParseCost.SMALL
@@ -114,10 +112,10 @@ def _count_tags(utf8: bytes) -> int:
 
 
 def _has_long_gaps(utf8: bytes) -> bool:
-    """Tell whether there is room for tags with very many attributes.
+    """Return whether gaps between ``>`` are long enough for tags with very many attributes.
 
-    The last ``>`` of every 1,000 bytes is looked for, so that few bytes are looked at. A stretch
-    extends over those that may be in the value of an attribute, where they end no tag.
+    Only the last ``>`` of every 1,000 bytes is searched for, so few bytes are examined. A ``>``
+    that may be inside an attribute value does not end a gap.
     """
     at, start, squares, size = 0, 0, 0, len(utf8)
     while at < size - _MIN_GAP:
@@ -134,7 +132,7 @@ def _has_long_gaps(utf8: bytes) -> bool:
 
 
 def _may_be_quoted(utf8: bytes, start: int, at: int) -> bool:
-    """Tell whether a value may have begun after `start` that has not ended before `at`."""
+    """Return whether position `at` may be inside a quoted value that starts after `start`."""
     for quote in (b'"', b"'"):
         opening = utf8.rfind(quote, start, at)
         if opening <= start or utf8[opening - 1] not in _BEFORE_VALUE:
@@ -145,10 +143,7 @@ def _may_be_quoted(utf8: bytes, start: int, at: int) -> bool:
 
 
 def _has_many_attributes(utf8: bytes, max_squares: int) -> bool:
-    """Tell whether tags have more attributes, squared and added up, than `max_cost`.
-
-    They are counted only where there is room for many.
-    """
+    """Return whether the sum of the squared numbers of attributes exceeds `max_squares`."""
     if not _has_long_gaps(utf8):
         return False
     squares = 0
@@ -161,7 +156,7 @@ def _has_many_attributes(utf8: bytes, max_squares: int) -> bool:
 
 
 class ParseLimitError(Exception):
-    """A page is more work than it may be where it is parsed, or has turned out to be."""
+    """Parsing a page would exceed, or has exceeded, a limit of time or memory."""
 
 
 def parse_page(
@@ -172,32 +167,32 @@ def parse_page(
     robots: Sequence[str] = (),
     max_cost: ParseCost = ParseCost.UNBOUNDED,
 ) -> PageView:
-    """Parse a page once, for all who read it.
+    """Parse an HTML page.
 
     Parameters
     ----------
-    body : the page, decompressed; any bytes will do
-    url : absolute URL it was fetched from
-    encoding : charset parameter of its ``Content-Type`` header, if there is one
-    robots : X-Robots-Tag headers, if there are any
-    max_cost : how long it may take
+    body : decompressed body of the response; may be any bytes
+    url : absolute URL of the page
+    encoding : charset parameter of the ``Content-Type`` header, if given
+    robots : values of the X-Robots-Tag header fields
+    max_cost : highest allowed cost of the parse
 
     Returns
     -------
-    The page, empty if `body` holds nothing. Links to the page itself are kept, links that lead
-    to no http(s) URL are left out (their leaves are not).
+    The page. Links of a page to itself are kept. Links to other than http(s) URLs are left out,
+    but not their leaves.
 
     Raises
     ------
     ParseLimitError
-        It may take longer than `max_cost`; nothing was parsed.
+        If the parse may cost more than `max_cost`; then nothing was parsed. No bytes raise another
+        error.
 
     Notes
     -----
-    Raises nothing else on any bytes. Leaves and offsets are those of methods 4 [A02 section
-    2.2.1]. Of more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or
-    `MAX_TOKENS` tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL`
-    lead nowhere, and are no base of others: with 10,000 links, each character of it counts.
+    Leaves and offsets are those of methods 4 [A02 section 2.2.1]. The first `MAX_SIZE` bytes,
+    `MAX_LINKS` links and `MAX_TOKENS` tokens are kept. URLs longer than
+    `focuscrawl.foundation.urls.MAX_URL_LENGTH` are neither links nor base URLs.
     """
     utf8, used_encoding = to_utf8(body, encoding, MAX_SIZE)
     if max_cost < ParseCost.UNBOUNDED and estimate_cost(utf8, max_cost) > max_cost:
@@ -209,7 +204,7 @@ def parse_page(
     own_url = urls.normalize(url) or url
     base = (meta.base is not None and resolve_bounded(own_url, [meta.base])[0]) or own_url
     links_cut = outline.truncate_links(MAX_LINKS)
-    # One call resolves everything; what the page does not declare resolves as "" and is dropped.
+    # one call resolves all references; missing ones are "", and their results are dropped
     canonical, refresh, *targets = resolve_bounded(
         base, [meta.canonical or "", meta.refresh or "", *outline.references]
     )
@@ -257,7 +252,7 @@ def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, s
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return how many of some texts together have no more than `MAX_TOTAL_LENGTH` characters."""
+    """Return how many of the first texts have at most `MAX_TOTAL_LENGTH` characters in total."""
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]
@@ -265,7 +260,7 @@ def count_within_limit(texts: Sequence[str | None]) -> int:
 
 
 def to_links(outline: Outline, targets: list[str | None]) -> Links:
-    """Keep the links of an outline whose targets, as resolved, are on the web."""
+    """Return the links of an outline, without links whose resolved target is None."""
     left = np.array(outline.left, np.int32)
     right = np.array(outline.right, np.int32)
     nofollow = np.array(outline.nofollow, np.bool_)
@@ -283,16 +278,16 @@ def to_links(outline: Outline, targets: list[str | None]) -> Links:
 def visible_paragraphs(
     body: bytes, encoding: str | None, max_characters: int
 ) -> tuple[list[str], bool]:
-    """Return what a page shows, in paragraphs, and whether that is not all.
+    """Return the visible text of an HTML page by paragraph, and whether the text is truncated.
 
     Parameters
     ----------
-    body, encoding : of an HTML page, as for `focuscrawl.page.parse_page`
-    max_characters : characters of text
+    body, encoding : as in `parse_page`
+    max_characters : number of characters after which the text is truncated
     """
     utf8 = to_utf8(body, encoding, MAX_SIZE)[0]
     if estimate_cost(utf8, ParseCost.LARGE) > ParseCost.LARGE:
-        return [], True  # it might take any time
+        return [], True  # the parse might take very long
     root = parse_tree(utf8)
     leaves = [] if root is None else build_outline(root).leaves
     paragraphs, left = [""], max_characters
@@ -314,7 +309,7 @@ def _is_complete_paragraph(paragraph: str) -> bool:
 
 
 def _join(before: str, text: str) -> str:
-    """Join the texts of two leaves, of which one may be a word in the midst of a sentence."""
+    """Join the texts of two leaves, which may be parts of one sentence."""
     if not before or not text or text.startswith(_CLOSING) or before.endswith(_OPENING):
         return before + text
     return f"{before} {text}"

@@ -1,4 +1,4 @@
-"""Pages parsed in a process of its own, which is killed when a page takes too long."""
+"""Parse pages in a child process, which is killed if a page takes too long."""
 
 from __future__ import annotations
 
@@ -29,28 +29,26 @@ if TYPE_CHECKING:
     from focuscrawl.page.view import PageView
 
 
-#: seconds of processor time for a page; the largest harmless one takes a tenth of it
+#: seconds of processor time for a page, ten times as much as the largest harmless page takes
 MAX_SECONDS = 10.0
 
-# The code runs as `-c`: the program that asks is not loaded again, whatever it is.
+# running code by `-c` does not import the main module of the parent process again
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve({arguments})"
 _STARTED, _REFUSED = b"started\n", b"refused "
 _READABLE, _UNREADABLE = b"readable\n", b"unreadable\n"
-_MAX_DOCUMENT_MEMORY = (
-    512 * 1024 * 1024
-)  # bytes that reading a document may take, where that is known
-_MAX_REQUESTS = 100  # pages; after so many a new process starts, with little memory
-_ERROR_TAIL_BYTES = 8192  # bytes of the end of its standard error that are looked at
+_MAX_DOCUMENT_MEMORY = 512 * 1024 * 1024  # bytes for parsing a document, on Linux
+_MAX_REQUESTS = 100  # pages, after which a new process starts, because memory use grows
+_ERROR_TAIL_BYTES = 8192  # last bytes of the standard error that are read for a message
 
 
 class WorkerProcess:
-    """A process that a module's function ``serve`` runs in; it starts with the first request.
+    """A child process that runs the function ``serve`` of a module, from the first request on.
 
     Parameters
     ----------
-    module : that has ``serve``, which calls `serve_requests`
-    arguments : arguments of ``serve``, as Python
-    most : questions; after so many a new process starts, with little memory
+    module : module with the function ``serve``, which calls `serve_requests`
+    arguments : arguments of ``serve``, as Python source
+    max_requests : number of requests after which a new process starts, because memory use grows
     """
 
     def __init__(self, module: str, arguments: str, max_requests: int) -> None:
@@ -59,14 +57,12 @@ class WorkerProcess:
         self._n_requests = 0
 
     def send(self, request: Mapping[str, object], body: bytes) -> IO[bytes]:
-        """Send a request about a page; return the file from which the answer is read.
+        """Send a request about a page, and return the file of the answer; errors as in `start`.
 
         Raises
         ------
-        UserError, WorkerError
-            See `start`.
         OSError
-            The process has ended.
+            If the process has ended.
         """
         if self._n_requests >= self._max_requests:
             self.stop()
@@ -81,18 +77,18 @@ class WorkerProcess:
         return self._process.stdout
 
     def start(self) -> None:
-        """Start the process if there is none.
+        """Start the process if no process is running.
 
         Raises
         ------
         UserError
-            The process reports what the user has to put right.
+            If the process reports a problem that the user can solve.
         WorkerError
-            It cannot start.
+            If the process cannot start.
         """
         if self._process is not None and self._process.poll() is None:
             return
-        self.stop()  # somebody may have ended it, between two pages
+        self.stop()  # the process may have been killed from outside
         program = _PROGRAM.format(
             path=search_path(), module=self._module, arguments=self._arguments
         )
@@ -109,13 +105,13 @@ class WorkerProcess:
                 self._raise_start_error(answer, errors)
 
     def kill(self) -> None:
-        """Kill the process, whatever thread waits for it."""
-        process = self._process  # another thread may be ending it
+        """Kill the process, even while another thread waits for the answer."""
+        process = self._process  # another thread may set the attribute to None
         if process is not None:
             process.kill()
 
     def stop(self) -> None:
-        """Kill the process, and wait for its end."""
+        """Kill the process and wait until it has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -124,7 +120,7 @@ class WorkerProcess:
 
     @property
     def _name(self) -> str:
-        return f"the process of {self._module}"
+        return f"the child process of {self._module}"
 
     def _raise_start_error(self, answer: bytes, errors: IO[bytes]) -> NoReturn:
         self.stop()
@@ -134,7 +130,7 @@ class WorkerProcess:
         lines = errors.read().decode(errors="replace").strip().splitlines()
         frames = [number for number, line in enumerate(lines) if line.startswith(" ")]
         cause = " ".join(lines[frames[-1] + 1 if frames else 0 :])
-        raise WorkerError(f"{self._name} cannot start: {cause or 'it ended without a word'}")
+        raise WorkerError(f"{self._name} cannot start: {cause or 'it ended without a message'}")
 
 
 def serve_requests(
@@ -142,15 +138,15 @@ def serve_requests(
     max_seconds: float,
     check_setup: Callable[[], str] = str,
 ) -> None:
-    """Answer the questions of `WorkerProcess.ask`, until they end or a page takes too long.
+    """Answer the requests of a `WorkerProcess` until its input ends or a page takes too long.
 
-    The program that asks handles signals; here they would end a page that is nearly done.
+    Signals are ignored, because the parent process handles signals and ends this process.
 
     Parameters
     ----------
-    answer : returns the lines of an answer to a request
-    max_seconds : seconds of processor time for a page; then the process ends
-    check_setup : called first; returns what the user has to put right before, or an empty text
+    respond : returns the lines of the answer to a request
+    max_seconds : seconds of processor time for a page, after which the process ends
+    check_setup : called at the start; returns a problem that the user can solve, or an empty text
     """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
@@ -159,13 +155,11 @@ def serve_requests(
     answers.write(_REFUSED + json.dumps(text).encode() + b"\n" if text else _STARTED)
     answers.flush()
     with Path(os.devnull).open("wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)  # what libraries print from now on is of no use
+        os.dup2(nowhere.fileno(), 2)  # discards further warnings of libraries
     while line := requests.readline():
         request = json.loads(line)
         body = requests.read(request.pop("size"))
-        signal.setitimer(
-            signal.ITIMER_PROF, max_seconds
-        )  # SIGPROF ends the process, wherever it is
+        signal.setitimer(signal.ITIMER_PROF, max_seconds)  # SIGPROF ends the process
         lines = respond(request, body)
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         answers.writelines(lines)
@@ -173,10 +167,9 @@ def serve_requests(
 
 
 class ParserProcess:
-    """Parses pages in a process that can be killed, beside other work.
+    """Parses pages in a child process, which starts with the first page and ends with `close`.
 
-    The process starts with the first page, and is there until `close`. One page at a time; a
-    second one waits. May be used from any thread.
+    The parser can be used from any thread. Pages are parsed one at a time.
 
     Parameters
     ----------
@@ -193,13 +186,7 @@ class ParserProcess:
     def parse(
         self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
     ) -> PageView:
-        """Do what `parse_page` does, and here if that is sure to end soon: most pages are.
-
-        Raises
-        ------
-        ParseLimitError
-            See `parse_page`.
-        """
+        """Parse a page in this process if the cost is bounded, else as `parse_page` does."""
         with suppress(ParseLimitError):
             return parse_page(
                 body, url, encoding=encoding, robots=robots, max_cost=ParseCost.LARGE
@@ -209,28 +196,26 @@ class ParserProcess:
     def parse_page(
         self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
     ) -> PageView:
-        """Do what `focuscrawl.page.parse_page` does; blocks until it is done.
+        """Run `focuscrawl.page.parse_page` in the child process and wait for the page.
 
         Raises
         ------
         ParseLimitError
-            The page took too long, or too much memory, or was given up by `close`.
+            If the page takes too long or too much memory, or `close` was called.
         WorkerError
-            The process cannot start.
+            If the process cannot start.
         """
         view = self._request({"url": url, "encoding": encoding, "robots": [*robots]}, body)
         assert view is not None
         return view
 
     def parse_document(self, body: bytes, url: str, kind: str) -> PageView:
-        """Do what `focuscrawl.page.documents.parse_document` does; blocks until it is done.
+        """Run `focuscrawl.page.documents.parse_document` in the child process; see `parse_page`.
 
         Raises
         ------
-        ParseLimitError, WorkerError
-            See `parse_page`.
         UnreadableError
-            It cannot be read.
+            If the document cannot be parsed.
         """
         view = self._request({"url": url, "kind": kind}, body)
         if view is None:
@@ -238,7 +223,7 @@ class ParserProcess:
         return view
 
     def close(self) -> None:
-        """End the process, with the page it is parsing; no other starts."""
+        """Kill the process, even while it is parsing a page; no new process starts."""
         self._closed.set()
         self._server.kill()
         with self._lock:
@@ -249,7 +234,7 @@ class ParserProcess:
             try:
                 if not self._closed.is_set():
                     self._server.start()
-                if self._closed.is_set():  # perhaps in the meantime
+                if self._closed.is_set():  # `close` may have been called during the start
                     raise EOFError
                 answers = self._server.send(request, body)
                 readable = answers.readline()
@@ -257,23 +242,25 @@ class ParserProcess:
                     raise EOFError
                 return unpack_view(answers) if readable == _READABLE else None  # type: ignore[arg-type]  # a BufferedReader
             except WorkerError:
-                if not self._closed.is_set():  # otherwise it was killed
+                if not self._closed.is_set():  # otherwise `close` killed the process
                     raise
                 raise ParseLimitError from None
-            except (EOFError, OSError, ValueError):  # it has ended
+            except (EOFError, OSError, ValueError):  # the process has ended
                 self._server.stop()
                 raise ParseLimitError from None
 
 
 @cache
 def shared_parser() -> ParserProcess:
-    """Return the parser of this process, for all who read pages outside of a crawl."""
+    """Return the parser that all code outside of crawls shares."""
     parser = ParserProcess(MAX_SECONDS)
     atexit.register(_close, parser, os.getpid())
     return parser
 
 
-os.register_at_fork(after_in_child=shared_parser.cache_clear)  # one process, one parser
+os.register_at_fork(
+    after_in_child=shared_parser.cache_clear
+)  # a forked process needs its own parser
 
 
 def _close(parser: ParserProcess, owner: int) -> None:
@@ -289,7 +276,6 @@ def serve(max_seconds: float) -> None:
 def _answer(request: dict[str, Any], body: bytes) -> Iterable[bytes]:
     if "kind" not in request:
         return chain([_READABLE], pack_view(parse_page(body, **request)))
-    # a document may take so much memory more
     used = _address_space()
     before = resource.getrlimit(resource.RLIMIT_AS)
     if used is not None and before[1] == resource.RLIM_INFINITY:
@@ -303,7 +289,7 @@ def _answer(request: dict[str, Any], body: bytes) -> Iterable[bytes]:
 
 
 def _address_space() -> int | None:
-    """Return the bytes that this process has asked for; None where there is no telling."""
+    """Return the size of the address space of this process in bytes; None if not on Linux."""
     with suppress(OSError):
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
         return int(pages) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""`PageView`: a page as critic and link features see it; packed to pass between processes."""
+"""`PageView`, a parsed page, and its serialisation for another process."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ def _empty() -> NDArray[np.int32]:
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The out-links of a page in document order, duplicates kept; columns of one length n.
+    """The n out-links of a page in document order, with duplicates.
 
     Attributes
     ----------
-    urls : n normalised absolute URLs (`focuscrawl.foundation.urls`); only http and https
-    anchors : n texts inside the link elements, white space folded, at most 1,000 characters;
-        where there is none the ``alt`` of the area or image, or the ``title``; may be empty
-    left, right : int32 (n,), first and last DOM leaf that the link element covers
-        (methods 4, [A02 section 2.2.1]); ``left <= right``
-    nofollow : bool (n,), the link carries ``rel=nofollow``, or one of the kinds that it was
-        divided into, ``sponsored`` and ``ugc``
+    urls : n normalised absolute URLs with http or https (`focuscrawl.foundation.urls`)
+    anchors : n texts inside the link elements, with collapsed white space and at most 1,000
+        characters. Links without text have the ``alt`` of the area or image, or the ``title``
+    left, right : int32 (n,), first and last DOM leaf inside the link element (methods 4,
+        [A02 section 2.2.1]); ``left <= right``
+    nofollow : bool (n,), whether the link has ``rel`` ``nofollow``, ``sponsored`` or ``ugc``
     """
 
     urls: list[str]
@@ -47,30 +46,30 @@ class Links:
 
 @dataclass(frozen=True, slots=True)
 class PageView:
-    """What one parse of a page yields, shared by all who read it.
+    """A parsed page or document.
 
     Attributes
     ----------
-    url : the page's own URL, normalised
-    title : text of ``<title>``, white space folded; a page that has one has it as leaf 0
+    url : normalised URL of the page
+    title : text of ``<title>`` with collapsed white space; the title of a page is leaf 0
     tokens : lower-case words of title and text in document order, of at most 40 characters
-    token_leaf : int32 (n_tokens,), the number of the DOM leaf each token lies in
-    n_leaves : DOM leaves, counted left to right, those without text included
-    links : the out-links
-    links_cut : link elements beyond `focuscrawl.page.parse.MAX_LINKS`, which are not among them
-    canonical : target of ``<link rel=canonical>`` if it is another http(s) URL or the page itself
-    refresh : target of ``<meta http-equiv=refresh>``, None without one
-    noindex, nofollow : what ``<meta name=robots>`` or X-Robots-Tag asks
-    encoding : the encoding the page was read in, by its Python name
-    headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
-    heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
-    refresh_delay : seconds after which a browser goes to `refresh`
-    language : ``<html lang>``, as written; empty: none
-    feeds : URLs of the feeds that it names with ``<link rel=alternate>``
-    translations, translated_to : URLs of the same in other languages, as it declares, and these
-        languages (``hreflang``)
-    scripts : it has scripts that a browser would run
-    kind : empty for a page; else what it is of `focuscrawl.page.documents`
+    token_leaf : int32 (n_tokens,), index of the DOM leaf of each token
+    n_leaves : number of DOM leaves, with and without text
+    links : out-links
+    links_cut : number of links left out because of limits (`focuscrawl.page.parse.MAX_LINKS`)
+    canonical : http(s) target of ``<link rel=canonical>``, if declared
+    refresh : target of ``<meta http-equiv=refresh>``, if declared
+    noindex, nofollow : rules of ``<meta name=robots>`` and X-Robots-Tag
+    encoding : Python name of the encoding
+    headings : texts of ``<h1>`` to ``<h6>`` with collapsed white space, at most 300 characters
+    heading_leaf : int32 (n_headings,), index of the first leaf of each heading, ascending
+    refresh_delay : delay of `refresh` in seconds
+    language : ``<html lang>`` as declared, or empty
+    feeds : URLs of feeds in ``<link rel=alternate>``
+    translations, translated_to : URLs of the page in other languages, and these languages
+        (``hreflang``)
+    scripts : whether the page has scripts that a browser would run
+    kind : kind of document (`focuscrawl.page.documents`); empty for an HTML page
     """
 
     url: str
@@ -98,7 +97,7 @@ class PageView:
 
     @property
     def words(self) -> PageWords:
-        """The words of `tokens`, found out once."""
+        """The distinct words of `tokens`; computed once."""
         if self._words is None:
             object.__setattr__(self, "_words", PageWords(self.tokens))
         assert self._words is not None
@@ -107,23 +106,19 @@ class PageView:
     def words_around(
         self, links: NDArray[np.int64], most: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the words in some of the links and around them begin and end.
+        """Return the first index and the end index in `tokens` of the words in and around links.
 
         Parameters
         ----------
-        links : int64 (n,), places among `links`
-        most : words on either side
-
-        Returns
-        -------
-        Two of int64 (n,), places among `tokens`, the second not included
+        links : int64 (n,), indices of links
+        most : number of words on each side
         """
         first = self.token_leaf.searchsorted(self.links.left[links])
         last = self.token_leaf.searchsorted(self.links.right[links], side="right")
         return np.maximum(first - most, 0), np.minimum(last + most, len(self.tokens))
 
 
-#: the columns of a packed view, and the types of those that are arrays
+#: columns of a serialised view, with the type of columns that are arrays
 _LINK_COLUMNS = dict.fromkeys(field.name for field in fields(Links)) | {
     "left": np.int32,
     "right": np.int32,
@@ -138,9 +133,9 @@ _PAGE_COLUMNS = dict.fromkeys(
 
 
 def pack_view(view: PageView) -> Iterator[bytes]:
-    """Pack a page as lines of JSON, to pass it to another process.
+    """Serialise a page as lines of JSON for another process.
 
-    A line a column, so that no single call takes long: other threads want the interpreter, too.
+    Each column is a line, so that no single call blocks the other threads for long.
     """
     for owner, columns in ((view.links, _LINK_COLUMNS), (view, _PAGE_COLUMNS)):
         for name, kind in columns.items():
@@ -149,7 +144,7 @@ def pack_view(view: PageView) -> Iterator[bytes]:
 
 
 def unpack_view(lines: BinaryIO) -> PageView:
-    """Read what `pack_view` has packed; ValueError if it ends before."""
+    """Read a page from the lines of `pack_view`; ValueError if lines are missing."""
     links = Links(**_columns(lines, _LINK_COLUMNS))
     return PageView(links=links, **_columns(lines, _PAGE_COLUMNS))
 

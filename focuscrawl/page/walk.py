@@ -1,4 +1,4 @@
-"""The element tree of a page, and the one walk over it: leaves, links and metadata."""
+"""Parse HTML to an element tree, and collect leaves, links and metadata in one walk."""
 
 from __future__ import annotations
 
@@ -14,50 +14,46 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-# libxml2 stops, with all that follows unread, at an element more than this deep.
+# libxml2 stops parsing at an element deeper than this
 _DEPTH_LIMIT = 2048
-# What of a page that is nested deeper is kept: links, metadata, and what cannot be nested.
+# tags that are removed from pages nested deeper: all but links, metadata and unnestable elements
 _NESTING_TAG = re.compile(
     rb"</?(?!(?:a|area|base|br|frame|hr|iframe|img|input|link|meta|noframes|script|style"
     rb"|textarea|title)[\s/>])[a-z][^<>]*>",
     re.IGNORECASE,
 )
-# Parts two texts without being a leaf.
-_SEPARATOR = b"<base>"
+_SEPARATOR = b"<base>"  # separates two texts and is not a leaf
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 
-# Programs and what only programs show. `noscript` is not among them: we run no scripts, so
-# its content is what the page has for us.
+# elements without visible text; `noscript` is visible, because scripts are not run
 _HIDDEN = frozenset({"script", "style", "template"})
 _SCRIPT_TYPES = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
 _METADATA = frozenset({"base", "link", "meta"})
-# What holds the page or describes it is no leaf, even when there is nothing in it.
+# elements that are not leaves even if they are empty
 _NON_LEAVES = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
 
-# What was one kind of link is three now: paid ones and those that readers of a page write, too.
+# values of ``rel`` for links that the author does not endorse, paid links and links of readers
 _NOFOLLOW = frozenset({"nofollow", "sponsored", "ugc"})
 
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_MAX_HEADING_TEXTS = 16  # texts of a heading that are looked at: one left open may hold the page
+_MAX_HEADING_TEXTS = 16  # texts of a heading; an unclosed heading may contain the whole page
 _MAX_HEADING_LENGTH = 300
 
-_SPECIAL = _NON_LEAVES | _HEADINGS | LINK_ATTRIBUTE.keys()  # what is more than a place for text
+_SPECIAL = _NON_LEAVES | _HEADINGS | LINK_ATTRIBUTE.keys()
 
 _MAX_TITLE_LENGTH = 1000
-# An anchor left open may run to the end of the page: no more than this of it is looked at.
-_MAX_ANCHOR_LEAVES = 64
+_MAX_ANCHOR_LEAVES = 64  # an unclosed link may contain the rest of the page
 _MAX_ANCHOR_LENGTH = 1000
-# What several headings share, or several captions, is read for each: so much of it, at most.
-_MAX_SHARED_LENGTH = 10_000  # characters, white space included
+# characters, with white space, of a text that is read once for each heading or link around it
+_MAX_SHARED_LENGTH = 10_000
 
 
 class _Parsers(threading.local):
-    """A parser for each thread: in lxml, threads that share one wait for each other."""
+    """A parser for each thread, because lxml locks a parser that threads share."""
 
     def __init__(self) -> None:
-        # Comments and processing instructions are no leaves, so they need not be nodes. An index
-        # of ids would cost a fifth of the parse, and is not used.
+        # comments are not leaves, and an unused index of ids would take a fifth of the parse time
         self.parser = etree.HTMLParser(
             encoding="utf-8",
             recover=True,
@@ -72,20 +68,14 @@ _parsers = _Parsers()
 
 
 def parse_tree(utf8: bytes) -> etree._Element | None:
-    """Parse a page.
+    """Parse a page and return the root element; None if the page is empty.
+
+    libxml2 parses up to 2,048 nested elements. Of a page nested deeper, the links and texts are
+    kept without the elements around them.
 
     Parameters
     ----------
-    utf8 : markup as `focuscrawl.page.encoding.to_utf8` returns it
-
-    Returns
-    -------
-    The root element, None if the page holds nothing.
-
-    Notes
-    -----
-    A page nested deeper than libxml2 reads (2,048 elements) is read flat: its links and texts
-    are kept, the elements around them are not.
+    utf8 : markup as returned by `focuscrawl.page.encoding.to_utf8`
     """
     root = _parse(utf8)
     if root is not None and _is_truncated(root):
@@ -96,16 +86,16 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
 def _parse(utf8: bytes) -> etree._Element | None:
     try:
         root = etree.fromstring(utf8, _parsers.parser)
-    except etree.ParseError:  # nothing but white space
+    except etree.ParseError:  # only white space
         return None
-    if root is not None:  # nothing but comments
-        # what follows ``</html>`` becomes a tree of its own: browsers show it with the rest
+    if root is not None:  # None if there are only comments
+        # elements after ``</html>`` become siblings of the root; browsers show them in the page
         root.extend([*root.itersiblings()])
     return root
 
 
 def _is_truncated(root: etree._Element) -> bool:
-    """Tell whether the parse stopped at the depth limit: then the last node is that deep."""
+    """Return whether the parse stopped at the depth limit, which is the depth of the last node."""
     depth = 1
     while len(root):
         root = root[-1]
@@ -115,19 +105,19 @@ def _is_truncated(root: etree._Element) -> bool:
 
 @dataclass(slots=True)
 class Outline:
-    """What the walk collects.
+    """Content of a page, as collected by `build_outline`.
 
     Attributes
     ----------
-    title : text of the first ``<title>``, white space folded, at most 1,000 characters; if there
-        is one all of it is leaf 0
-    leaves : one text a DOM leaf, "" for a leaf without text
-    references, left, right, nofollow : one entry a link element, in document order
-    captions : for links without text, by their place in `references`, what stands in for it:
-        the ``alt`` of an area or of the first image inside, or the ``title``
-    scripts : there are programs, or places to load them from
+    title : text of the first ``<title>`` with collapsed white space, at most 1,000 characters. If
+        the page has a title, the whole title is leaf 0
+    leaves : text of each DOM leaf, "" for a leaf without text
+    references, left, right, nofollow : columns of the link elements, in document order
+    captions : replacements for missing link texts, by index in `references`: the ``alt`` of the
+        area or of the first image inside, or the ``title``
+    scripts : whether the page has scripts, inline or external
     metadata : the ``base``, ``link`` and ``meta`` elements
-    headings : text of each heading, white space folded, and the number of the next leaf
+    headings : text of each heading with collapsed white space, and index of the next leaf
     """
 
     title: str = ""
@@ -142,22 +132,22 @@ class Outline:
     headings: list[tuple[str, int]] = field(default_factory=list)
 
     def truncate_links(self, most: int) -> int:
-        """Keep the first `most` link elements; return how many were left out."""
-        left_out = len(self.references) - most
-        if left_out <= 0:
+        """Keep the first `most` link elements, and return the number of removed ones."""
+        n_removed = len(self.references) - most
+        if n_removed <= 0:
             return 0
         for column in (self.references, self.left, self.right, self.nofollow):
             del column[most:]
         self.captions = {at: text for at, text in self.captions.items() if at < most}
-        return left_out
+        return n_removed
 
 
-def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few calls: it is hot
-    """Walk over the tree under `root` once.
+def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - a hot loop
+    """Collect leaves, links and metadata of a page in one walk over its tree.
 
-    A leaf is a text that is not all white space, or an element that holds neither an element
-    nor such a text (methods 4, [A02 section 2.2.1]). Metadata, programs and an empty ``html``,
-    ``head`` or ``body`` are no leaves. A link element without a leaf inside is one itself.
+    A leaf is a text that is not only white space, or an element that contains neither an element
+    nor such a text (methods 4, [A02 section 2.2.1]). Metadata, scripts and an empty ``html``,
+    ``head`` or ``body`` are not leaves. A link element without a leaf inside is itself a leaf.
     """
     page = Outline()
     leaves, references, nofollow = page.leaves, page.references, page.nofollow
@@ -167,13 +157,11 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
         _parse_noframes(noframes)
     open_links: list[tuple[etree._Element, int]] = []
     innermost: etree._Element | None = None  # the link element that is closed next
-    ancestors: list[
-        tuple[etree._Element, int]
-    ] = []  # those that hold this one, and `n_open` there
-    n_open = 1  # elements beside this one, itself among them, that are not closed
+    ancestors: list[tuple[etree._Element, int]] = []  # with `n_open` at each ancestor
+    n_open = 1  # open elements among this element and its siblings
     walk = root.iter()
-    # The hot loop of the program, 4,000 turns for a page of Wikipedia. lxml's `iterwalk`, which
-    # tells where elements end, takes half as long again.
+    # The hottest loop of the program, with 4,000 iterations for a page of Wikipedia. lxml's
+    # `iterwalk`, which has events for the end of elements, takes 50 % longer.
     for element in walk:
         text = element.text
         if text is not None and text.isspace():
@@ -192,7 +180,7 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
                         page.captions[len(references)] = _caption(element)
                     references.append(reference)
                     left.append(len(leaves))
-                    right.append(len(leaves))  # or later, if the link is still open then
+                    right.append(len(leaves))  # updated when a link with children is closed
                     rel = element.get("rel")
                     nofollow.append(
                         rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
@@ -216,7 +204,7 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
             continue
         if is_empty:
             leaves.append("")
-        while True:  # this element is closed, and those that it is the last of
+        while True:  # close this element, and every ancestor whose last child is closed
             if element is innermost:
                 link, at = open_links.pop()
                 innermost = open_links[-1][0] if open_links else None
@@ -232,10 +220,10 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
 
 
 def collect_anchor_texts(page: Outline) -> list[str]:
-    """Return the text inside each link element, white space folded, or its caption.
+    """Return the text with collapsed white space of each link element, or else its caption.
 
-    Of long ones the first 64 leaves and 1,000 characters: what an anchor left open swallows is
-    no anchor text any more.
+    Texts are truncated to 64 leaves and 1,000 characters, because an unclosed link may contain the
+    rest of the page.
     """
     leaves = page.leaves
     anchors = _AnchorTexts(leaves)
@@ -251,9 +239,9 @@ def collect_anchor_texts(page: Outline) -> list[str]:
 
 
 class _AnchorTexts:
-    """Texts of links that lie around several leaves, or a long one: around which others may, too.
+    """Builds texts of links around several leaves or a long leaf.
 
-    A long leaf is folded once, however many links share it.
+    The white space of a long leaf is collapsed once, even if many links contain the leaf.
     """
 
     def __init__(self, leaves: list[str]) -> None:
@@ -261,7 +249,7 @@ class _AnchorTexts:
         self._folded: dict[int, str] = {}
 
     def text(self, left: int, right: int) -> str:
-        """Return the text of leaves `left` to `right`, as `collect_anchor_texts` has it."""
+        """Return the text of the leaves from `left` to `right`, truncated."""
         end = min(right + 1, left + _MAX_ANCHOR_LEAVES)
         leaves = self._leaves[left:end]
         if sum(map(len, leaves)) <= _MAX_ANCHOR_LENGTH:
@@ -282,7 +270,7 @@ class _AnchorTexts:
 
 
 def collapse_whitespace(text: str) -> str:
-    """Return `text` with its white space folded to single blanks, as a browser shows it."""
+    """Return `text` with each run of white space replaced by one space, as browsers show it."""
     return " ".join(text.split())
 
 
@@ -311,7 +299,7 @@ def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
 
 
 def _skip_subtree(element: etree._Element, walk: Iterator[etree._Element]) -> None:
-    """Leave out all that is in `element`, which `walk` has come to."""
+    """Advance `walk` from `element` past all its descendants."""
     for _ in islice(walk, sum(1 for _ in element.iterdescendants())):
         pass
 
@@ -336,9 +324,9 @@ def _image_text(link: etree._Element) -> str | None:
 
 
 def _parse_noframes(noframes: etree._Element) -> None:
-    """Make elements of what libxml2 leaves as text: it is for readers who see no frames, as we.
+    """Replace the text of a ``noframes`` element, which libxml2 does not parse, by elements.
 
-    One within another is no page's doing, and each would be parsed anew at every level.
+    Nested ``noframes`` are dropped, because parsing them would take quadratic time.
     """
     markup = noframes.text or ""
     noframes.text = None

@@ -1,4 +1,4 @@
-"""Words of a page: tokens of all leaves at once, numbered once for everybody who counts them."""
+"""Split the texts of a page into tokens, and count and hash its distinct words."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Longer runs are base64, hashes and glued listings: no two pages share them.
+# longer runs, such as base64 and hashes, occur on one page only
 MAX_TOKEN_LENGTH = 40
 
-# A text of which more than half of the letters are of these scripts is read their way: Hebrew,
-# Arabic, those of India and South East Asia, Chinese, Japanese, Korean.
+# limits of scripts with marks or without spaces: Hebrew, Arabic, scripts of India and South East
+# Asia, Chinese, Japanese, Korean
 _FIRST_MARKED, _LATIN_ADDITIONAL, _FIRST_SPACELESS = 0x0590, 0x1E00, 0x2E80
 _DROPPED = 0xFFFFFFFF
 
@@ -29,9 +29,9 @@ _SPACE = ord(" ")
 
 
 def _case_table() -> NDArray[np.uint32]:
-    """Map code points to lower case, what is neither letter nor digit to a space.
+    """Map letters and digits to lower case, and other code points to a space.
 
-    Code points of plane 2 and above (rare ideographs) clip to the last entry, a space.
+    Look-ups clip code points of plane 2 and above (rare ideographs) to the last entry, a space.
     """
     points = np.arange(0x20000, dtype=np.uint32)
     characters = points.view("<U1")
@@ -41,10 +41,10 @@ def _case_table() -> NDArray[np.uint32]:
 
 @lru_cache(maxsize=1)
 def _case_table_with_marks() -> NDArray[np.uint32]:
-    """Map code points as `_case_table` does, but for marks and rare ideographs, which stay.
+    """Map code points as `_case_table` does, but keep marks and rare ideographs.
 
-    Vowel signs are parts of words. Arabic and Hebrew points, which few writers set, go without a
-    trace, as do joiners and the stroke that makes words longer.
+    Vowel signs are parts of words. Arabic and Hebrew points are dropped, because few texts have
+    them, and so are joiners and the tatweel.
     """
     folded = np.append(
         _CASE_TABLE, np.arange(len(_CASE_TABLE), _LAST_IDEOGRAPH + 2, dtype=np.uint32)
@@ -64,22 +64,19 @@ _CASE_TABLE_ASCII = _CASE_TABLE[:256].astype(np.uint8).tobytes()
 def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     r"""Split the texts of a page into tokens.
 
-    A token is a run of letters and digits (``[^\W_]``), in lower case, of at most
-    `MAX_TOKEN_LENGTH` characters; longer runs are left out. It never crosses a leaf. Where more
-    than half of the letters are of scripts that are written with marks or without spaces, a run
-    has the marks, too, and one in Chinese or Japanese is divided if it is longer.
-
-    Leaves are distinguished by their lengths: no character marks their ends, as any character may
-    occur in them.
+    A token is a run of letters and digits (``[^\W_]``) within a leaf, in lower case. Runs of more
+    than `MAX_TOKEN_LENGTH` characters are left out. If more than half of a page's letters are of
+    scripts with marks or without spaces, tokens include the marks, and longer runs of Chinese or
+    Japanese are split.
 
     Parameters
     ----------
-    leaves : one text a leaf, "" for a leaf without text
+    leaves : text of each leaf, "" for a leaf without text
 
     Returns
     -------
     tokens : in order
-    token_leaf : int32 (n_tokens,), index of the leaf that each token lies in, ascending
+    token_leaf : int32 (n_tokens,), index of the leaf of each token, ascending
     """
     text = " ".join(["", *leaves, ""])
     codes: NDArray[np.uint8] | NDArray[np.uint32]
@@ -100,7 +97,9 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     if not tokens:
         return [], np.empty(0, np.int32)
     in_token = codes > _SPACE
-    edges = (in_token[1:] != in_token[:-1]).nonzero()[0]  # one before each start, each last
+    edges = (in_token[1:] != in_token[:-1]).nonzero()[
+        0
+    ]  # before each start, and at each last character
     starts = edges[::2]
     lengths = edges[1::2] - starts
     if lengths.max() > MAX_TOKEN_LENGTH and has_marks:
@@ -116,7 +115,7 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
 
 
 def _needs_marks(codes: NDArray[np.uint32]) -> bool:
-    """Tell whether more than half of the letters are of scripts with marks or without spaces."""
+    """Return whether more than half of the letters are of scripts with marks or without spaces."""
     beyond = np.count_nonzero(codes >= _FIRST_MARKED)
     if 2 * beyond <= np.count_nonzero(codes > _SPACE):
         return False
@@ -127,7 +126,7 @@ def _needs_marks(codes: NDArray[np.uint32]) -> bool:
 def _split_long_tokens(
     tokens: list[str], starts: NDArray[np.intp]
 ) -> tuple[list[str], NDArray[np.intp]]:
-    """Divide long runs of scripts without spaces, and leave out other long ones."""
+    """Split long runs of scripts without spaces, and leave out other long runs."""
     found: list[tuple[str, int]] = []
     for token, start in zip(tokens, starts.tolist(), strict=True):
         if len(token) <= MAX_TOKEN_LENGTH:
@@ -139,16 +138,12 @@ def _split_long_tokens(
 
 
 class PageWords:
-    """Distinct words, and which of them each token is: few are looked up, and none twice.
-
-    Parameters
-    ----------
-    tokens : words in document order
+    """The distinct words of a page.
 
     Attributes
     ----------
-    distinct : each word once, in the order of their first tokens
-        indices : int32 (n_tokens,), place of each token in `distinct`
+    distinct : distinct words, in the order of their first occurrence
+    indices : int32 (n_tokens,), index of each token in `distinct`
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
@@ -158,16 +153,16 @@ class PageWords:
 
     @property
     def bag(self) -> dict[str, int]:
-        """How often there is each word."""
+        """Number of occurrences of each word."""
         times = np.bincount(self.indices, minlength=len(self.distinct))
         return dict(zip(self.distinct, times.tolist(), strict=True))
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
-        """uint64 (n_tokens,), the hash of each token."""
+        """Hash of each token, uint64 (n_tokens,)."""
         return hash_words(self.distinct).take(self.indices)
 
 
 def hash_words(words: Iterable[str]) -> NDArray[np.uint64]:
-    """Return uint64 (n,), one number below 2^32 a word, the same in every process (CRC-32)."""
+    """Return the CRC-32 hash of each word, uint64 (n,), which is the same in every process."""
     return np.array([crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64)

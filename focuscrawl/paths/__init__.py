@@ -1,6 +1,6 @@
-"""Learning the paths from a site's front door to its goal pages, and foraging by them.
+"""Sequential models of the paths from a site's start page to its goal pages (methods 9).
 
-What lives here computes (methods 9, Sarawagi and Vydiswaran): the chain model, its states and
-features, training paths, rewards, and the forager that scores links. The strategy that puts
-it to work in a crawl is in `focuscrawl.strategies.path_strategy`.
+The package has the chain model of Sarawagi and Vydiswaran, its states, features and rewards,
+training paths, and the forager that scores links. `focuscrawl.strategies.path_strategy` crawls
+with them.
 """

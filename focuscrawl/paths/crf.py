@@ -1,9 +1,9 @@
 """A linear-chain conditional random field with tied states and partly known labels.
 
-Forward, backward and Viterbi recursions are over many chains at once, in log space. They take
-`nodes`, float64 (n, length, states): the log-potential of each state at each position of n chains
-of one length, ``-inf`` where a state is impossible, and `edges`, float64 (states, states): the
-log-potential of going from a state (row) to a state (column).
+Forward, backward and Viterbi recursions process many chains of one length at once, in log space.
+`nodes` of shape (n, length, states) has the log-potential of each state at each position, ``-inf``
+for impossible states. `edges` of shape (states, states) has the log-potential of the transition
+from the row's state to the column's state.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
-_LEAST = 1e-250  # smaller products have lost digits, or all
+_LEAST = 1e-250  # smaller products have lost digits
 _MOST = 600.0  # exp of more is near the end of float64
 
 
 def forward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log alpha (n, length, states): all ways to a state at a position (eq. 6)."""
+    """Return log alpha (n, length, states): all sequences that reach a state (eq. 6)."""
     alpha = nodes.copy()
     for i in range(1, nodes.shape[1]):
         alpha[:, i] += log_product(alpha[:, i - 1], edges)
@@ -35,7 +35,7 @@ def forward(nodes: Floats, edges: Floats) -> Floats:
 
 
 def backward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log beta (n, length, states): all ways on from a state, 0 at the last position."""
+    """Return log beta (n, length, states): continuations of a state, 0 at the last position."""
     beta = np.zeros_like(nodes)
     for i in range(nodes.shape[1] - 2, -1, -1):
         beta[:, i] = log_product(nodes[:, i + 1] + beta[:, i + 1], edges.T)
@@ -62,7 +62,7 @@ def edge_marginals(
     log_z: Floats,
     weight: Floats,
 ) -> Floats:
-    """Return how often each edge is expected in chains of these weights (n,): (states, states)."""
+    """Return the expected count of each edge in chains weighted by `weight`, (states, states)."""
     states = edges.shape[0]
     expected = np.zeros((states, states))
     if nodes.shape[1] < 2:
@@ -88,7 +88,7 @@ def edge_marginals(
 
 
 def viterbi(nodes: Floats, edges: Floats) -> Ints:
-    """Return the most probable states of each chain, int64 (n, length); first ones on a tie."""
+    """Return the most probable states, int64 (n, length); of equally probable states the first."""
     n, length, states = nodes.shape
     best = nodes[:, 0]
     came = np.zeros((n, length, states), np.int64)
@@ -106,7 +106,7 @@ def viterbi(nodes: Floats, edges: Floats) -> Ints:
 def log_product(left: Floats, edges: Floats) -> Floats:
     """Return log(exp(left) @ exp(edges)), (n, states), without over- or underflow.
 
-    A product of matrices where that is exact, and the sum of logarithms where it is not.
+    The product is a product of matrices where that is exact, else a sum of logarithms.
     """
     top = left.max(axis=1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -130,12 +130,14 @@ def _log_sum(logs: Floats) -> Floats:
 
 
 class Sequences(NamedTuple):
-    """n chains of observations, one after another.
+    """Concatenated chains of observations.
 
     Attributes
     ----------
-    observed : sparse (positions, features), what is seen at each position
-    bounds : int64 (n + 1,), chain c has the positions ``bounds[c]`` to ``bounds[c + 1]``
+    observed : sparse array of shape (n_positions, n_features)
+        Features of each position.
+    bounds : NDArray[np.int64] of shape (n_chains + 1,)
+        Chain c has the positions from ``bounds[c]`` to ``bounds[c + 1]``.
     """
 
     observed: csr_array
@@ -146,14 +148,7 @@ class Sequences(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Chains of one length.
-
-    Attributes
-    ----------
-    nodes : float64 (n, length, states), log-potential of each state at each position
-    at : int64 (n, length), the positions in the sequences they are of
-    which : int64 (n,), numbers of the chains
-    """
+    """Chains of equal length, with their positions in the sequences and their indices."""
 
     nodes: Floats
     at: Ints
@@ -162,15 +157,18 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """Which states there are, which may follow which, and which share features.
+    """States, their allowed transitions, and the groups of states that share features.
 
     Attributes
     ----------
-    edges : bool (states, states), whether the state of the column may follow that of the row
-    starts : bool (states,), whether a chain may start in a state
-    groups : bool (groups, states), which states share the features of each group. The identity:
-        every state has features of its own only. With a binary hierarchy over the states the
-        weight of a feature in a state is the sum over all groups the state is in [C 3.1.2]
+    edges : NDArray[np.bool_] of shape (n_states, n_states)
+        Whether the state of the column may follow the state of the row.
+    starts : NDArray[np.bool_] of shape (n_states,)
+        Whether a chain may start in a state.
+    groups : NDArray[np.bool_] of shape (n_groups, n_states)
+        States that share the features of each group. With the identity no features are shared.
+        With a binary hierarchy of states, the weight of a feature in a state is the sum over
+        all groups that contain the state [C 3.1.2].
     """
 
     edges: Bools
@@ -179,32 +177,39 @@ class Structure:
 
     @property
     def states(self) -> int:
-        """How many states there are."""
+        """Number of states."""
         return len(self.starts)
 
 
 class ChainCRF:
     """Pr(y|x) proportional to exp W.F(x, y), over the sequences that `structure` allows [C 2].
 
-    State features are what is observed at a position times its state, edge features are pairs of
-    states. Weights maximise sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2, by L-BFGS. A
-    position whose label is known in part only, to be one of several states, counts with all
-    sequences that agree with what is known; with all labels known that is the likelihood of
-    [C 2], and concave.
+    A state feature is an observed feature of a position in a state; an edge feature is a pair of
+    states. L-BFGS maximises sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2. The likelihood of
+    a position with several possible states sums over all sequences that agree with them. If all
+    labels are known, the objective is that of [C 2], and concave.
 
     Parameters
     ----------
-    structure : states, edges, ties
-    l2 : strength of the penalty; 1 / (2 sigma^2) for a Gaussian prior of variance sigma^2
-    max_iter : iterations of L-BFGS
-    tol : relative change of the objective at which it stops
+    structure : Structure
+        States, transitions and ties.
+    l2 : float
+        Strength of the penalty; 1 / (2 sigma^2) for a Gaussian prior of variance sigma^2.
+    max_iter : int
+        Maximum number of L-BFGS iterations.
+    tol : float
+        Relative change of the objective at which training stops.
 
     Attributes
     ----------
-    shared_ : float64 (features, groups), weights of the features in each group of states
-    state_ : float64 (features, states), the sum of those over the groups each state is in
-    edge_ : float64 (states, states), weights of edges; -inf where there is none
-    n_iter_ : iterations taken
+    shared_ : NDArray[np.float64] of shape (n_features, n_groups)
+        Weight of each feature in each group of states.
+    state_ : NDArray[np.float64] of shape (n_features, n_states)
+        Weight of each feature in each state: the sum over the state's groups.
+    edge_ : NDArray[np.float64] of shape (n_states, n_states)
+        Weights of edges; -inf for forbidden edges.
+    n_iter_ : int
+        Number of iterations.
     """
 
     def __init__(
@@ -222,25 +227,29 @@ class ChainCRF:
         weight: Floats | None = None,
         on_iteration: Callable[[], object] = lambda: None,
     ) -> ChainCRF:
-        """Fit to sequences whose labels are `known`.
+        """Fit the model to sequences with partly known labels.
 
         Parameters
         ----------
-        known : bool (positions, states), the states that each position may be in: one where its
-            label is known
-        weight : float64 (n,), how much each chain counts; None: 1 each
-        on_iteration : called after each iteration
+        sequences : Sequences
+            Training chains.
+        known : NDArray[np.bool_] of shape (n_positions, n_states)
+            Possible states of each position; exactly one if the label is known.
+        weight : NDArray[np.float64] of shape (n_chains,), or None
+            Weight of each chain; 1 by default.
+        on_iteration : Callable[[], object]
+            Called after each iteration.
 
         Raises
         ------
         ValueError
-            The structure does not allow what is known of a chain.
+            The structure forbids all label sequences that `known` allows for a chain.
         """
-        from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, needed here only
+        from scipy.optimize import minimize  # noqa: PLC0415 - slow to import
 
         objective = Objective(self.structure, sequences, known, weight, self.l2)
 
-        iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it
+        iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs need the name
         options: Any = {"maxiter": self.max_iter, "ftol": self.tol, "maxcor": 10}
         found = minimize(
             objective,
@@ -255,7 +264,7 @@ class ChainCRF:
         return self
 
     def set_weights(self, shared: Floats, edge: Floats) -> None:
-        """Take weights of features in groups, and of edges, as fitted before."""
+        """Set the weights of a fitted model: of features by group, and of edges."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)
@@ -276,18 +285,12 @@ class ChainCRF:
         return found
 
     def nodes(self, sequences: Sequences) -> Iterator[Batch]:
-        """Give the node potentials of chains, those of one length at a time."""
+        """Yield the node potentials of all chains, grouped by length."""
         return _batches(self.structure, sequences, sequences.observed @ self.state_)
 
 
 class Objective:
-    """The negative of what `ChainCRF` maximises, and its gradient, as functions of all weights.
-
-    Raises
-    ------
-    ValueError
-        The structure does not allow what is known of a chain.
-    """
+    """The negative objective of `ChainCRF` and its gradient, as functions of all weights."""
 
     def __init__(
         self,
@@ -310,7 +313,7 @@ class Objective:
         self._check()
 
     def unpack(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the weights of features in groups, and those of edges."""
+        """Return the weights of features by group, and of edges."""
         cut = self._features * len(self._groups)
         edge = np.zeros(self._structure.edges.shape)
         edge.flat[self._pairs] = weights[cut:]
@@ -323,7 +326,7 @@ class Objective:
         edges = np.where(structure.edges, edge, -np.inf)
         scores = self._sequences.observed @ (shared @ self._groups)
         value = 0.0
-        of_nodes = np.empty_like(scores)  # expected less agreeing
+        of_nodes = np.empty_like(scores)  # expected counts, less those that agree with the labels
         of_edges = np.zeros_like(edge)
         for nodes, at, which in _batches(structure, self._sequences, scores):
             share = self._weight[which]
@@ -346,7 +349,7 @@ class Objective:
             z = log_partition(forward(agreeing, edges))
             if not np.isfinite(z).all():
                 wrong = int(which[np.flatnonzero(~np.isfinite(z))[0]])
-                raise ValueError(f"chain {wrong} has labels that may not follow each other")
+                raise ValueError(f"chain {wrong} has labels in an order that the states forbid")
 
 
 def _expected(nodes: Floats, edges: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
@@ -358,7 +361,7 @@ def _expected(nodes: Floats, edges: Floats, weight: Floats) -> tuple[Floats, Flo
 
 
 def _batches(structure: Structure, sequences: Sequences, scores: Floats) -> Iterator[Batch]:
-    """Give chains of equal length together, by the scores (positions, states) of what is seen."""
+    """Yield the chains of each length with their node potentials `scores`, (positions, states)."""
     lengths = np.diff(sequences.bounds)
     order = np.argsort(lengths, kind="stable")
     cuts = np.flatnonzero(np.diff(lengths[order])) + 1

@@ -1,4 +1,4 @@
-"""Scores of URLs by the paths into them, rates of directories, when to stop [C 3.2]."""
+"""Scores of URLs by the paths to them, rates of directories, and stopping on a site [C 3.2]."""
 
 from __future__ import annotations
 
@@ -19,62 +19,60 @@ if TYPE_CHECKING:
     from focuscrawl.paths.path_model import Calibration, PathModel
 
 
-#: fetches that what is known of the larger directory counts for
+#: weight of the rate of the parent directory, in fetches
 _WEIGHT = 0.5
-#: fetches that are looked back at, and ahead
+#: recent fetches, and queued links, that a stopping check considers
 WINDOW = 50
-#: of the goals of the poorest site learned from, the share that is to be found before a site is
-#: given up
+#: share of the goals of the training site with the fewest goals that must be found before a crawl
+#: leaves a site
 MIN_GOAL_SHARE = 0.25
-#: looks in a row that are to say so: a list of goals may be behind a page that looks like nothing
+#: consecutive checks that must vote to stop: an unpromising page may link to a list of goals
 PATIENCE = 10
-_EVERY = 10  # fetches from one look to the next
-_STEPS = 20  # of expectation maximisation, at most
-_EXACT = 1e-4
+_EVERY = 10  # fetches between two checks
+_STEPS = 20  # maximum number of steps of expectation maximisation
+_TOLERANCE = 1e-4
 _NO_PAGE = -1
-_RESCORED = 10  # fetches of a site after which all that waits there is scored again
-_MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
-#: how the scores of several paths to one URL make one
+_RESCORED = 10  # fetches of a site between two re-scorings of the site's queued URLs
+_MOST_PATHS = 64  # paths to a page that are followed separately; those with the highest rewards
+#: how the scores of several paths to one URL are combined
 EVIDENCE_MODES = ("sum", "max", "mean")
 
 
 class SiteRates:
-    """Rewards that the directories of a site brought, against what the links into them promised.
+    """Observed rewards of a site's directories compared with those that the model predicted.
 
-    The model knows other sites. On this one a directory of pictures may look like one of people,
-    and the other way round; a few fetches there tell them apart. The rewards of the pages that
-    were fetched, by their labels, and those that their links had promised are averaged along the
-    same chain of directories; their ratio is a factor on the scores of what waits there. URLs are
-    dense numbers.
+    The model is trained on other sites. On a new site a directory of pictures may look like a
+    directory of people; a few fetches show the difference. The observed rewards of fetched pages,
+    by their labels, and the rewards predicted from the links to them are averaged along the
+    chain of directories. Their ratio multiplies the scores of queued URLs of the directory.
     """
 
     def __init__(self) -> None:
-        self._brought = RelevanceRates(_WEIGHT)
-        self._promised = RelevanceRates(_WEIGHT)
+        self._observed = RelevanceRates(_WEIGHT)
+        self._predicted = RelevanceRates(_WEIGHT)
         self._keys = [GrowingArray(np.uint32) for _ in range(PREFIXES)]
 
     def grow(self, length: int) -> None:
-        """Make room for so many URLs."""
+        """Make room for the URLs with ids below `length`."""
         for column in self._keys:
             column.grow(length)
 
     def set_directories(self, urls: Ints, directories: NDArray[np.uint32]) -> None:
-        """Take note of where URLs are; `directories` as from `directory_keys`."""
+        """Record the directories of URLs, as `directory_keys` returns them."""
         for column, numbers in zip(self._keys, directories.T, strict=True):
             column.data[urls] = numbers
 
-    def observe(self, url: int, promised: float, brought: float) -> None:
-        """Take in the reward of a page that was fetched, and what the links to it had promised."""
+    def observe(self, url: int, predicted: float, observed: float) -> None:
+        """Record the predicted and the observed reward of a fetched page."""
         keys = self._directories(np.array([url]))[0]
-        self._promised.observe(keys, promised)
-        self._brought.observe(keys, brought)
+        self._predicted.observe(keys, predicted)
+        self._observed.observe(keys, observed)
 
     def factors(self, urls: Ints) -> Floats:
-        """Return how much more than promised the directory of each URL brings, float64 (n,)."""
+        """Return the ratio of observed to predicted rewards for the directory of each URL."""
         keys = self._directories(urls)
-        brought = self._brought.rates(keys)
-        promised = self._promised.rates(keys)
-        factors: Floats = np.round(brought / promised, 9)
+        ratio = self._observed.rates(keys) / self._predicted.rates(keys)
+        factors: Floats = np.round(ratio, 9)
         return factors
 
     def _directories(self, urls: Ints) -> NDArray[np.uint32]:
@@ -82,23 +80,24 @@ class SiteRates:
 
 
 def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
-    """Return numbers of host and directories of URLs, uint32 (n, `PREFIXES`); 0 after the last."""
+    """Return ids of the host and directories of URLs, uint32 (n, `PREFIXES`), padded with 0."""
     return url_key_table(urls)[:, :PREFIXES]
 
 
 class SiteStopRule:
-    """What fetches of a site brought, and whether its next ones are worth it [C 3.2].
+    """Decides when to stop fetching pages of a site [C 3.2].
 
-    The paper stops when no link scores above a threshold. Scores are sums of rewards of a model
-    that knows other sites, so that no threshold means the same on two of them. Here the model's
-    probabilities are first made evidence by its calibration, and how many goals there are is
-    learned from the site: the share of goals among the last fetches is the one under which their
-    evidence is most probable, and the prior of what waits.
+    The paper stops when no link scores above a threshold. Scores are sums of rewards by a model of
+    other sites, so a threshold means something else on each site. This rule turns the model's
+    probabilities into likelihood ratios with a calibration, and estimates the share of goals from
+    the site's recent fetches by maximum likelihood. That share is the prior of queued links.
 
     Parameters
     ----------
-    calibration : of the model
-    least : goals a fetch below which the next fetches are not worth it
+    calibration : Calibration
+        Calibration of the model.
+    least : float
+        Expected goals per fetch below which the next fetches are not worth their cost.
     """
 
     def __init__(self, calibration: Calibration, least: float) -> None:
@@ -106,32 +105,30 @@ class SiteStopRule:
         self._least = least
         self._evidence: list[float] = []
         self._at: dict[int, int] = {}
-        self._seen = 0  # fetches at the last look
+        self._seen = 0  # fetches at the last check
         self._found = 0.0
-        self._poor = 0  # looks in a row that expected too little
+        self._poor = 0  # consecutive checks with too few expected goals
 
     def record_fetch(self, url: int) -> None:
-        """Take note of a fetch: no goal until it is judged."""
+        """Record a fetch, which counts as no goal until the page is judged."""
         self._at[url] = len(self._evidence)
         self._evidence.append(0.0)
 
     def record_page(self, url: int, goal: float) -> None:
-        """Take note of the model's Pr(goal) of a page that was fetched."""
+        """Record the model's Pr(goal) of a fetched page."""
         at = self._at.pop(url, None)
         if at is not None:
             self._evidence[at] = float(self._calibration.page(np.array([goal]))[0])
 
     @property
     def is_due(self) -> bool:
-        """Whether there were enough fetches for another look."""
+        """Whether there were enough fetches for the next check."""
         return len(self._evidence) >= self._seen + _EVERY
 
     def should_stop(self, goals: Floats) -> bool:
-        """Tell whether to give the site up; to be asked when it is `due`.
+        """Tell whether to stop fetching pages of the site; call this when `is_due`.
 
-        Parameters
-        ----------
-        goals : the model's Pr(goal) of the `WINDOW` best links that wait
+        `goals` has the model's Pr(goal) of the `WINDOW` best queued links.
         """
         evidence = np.array(self._evidence[-WINDOW:])
         share = self._share(evidence)
@@ -140,23 +137,22 @@ class SiteStopRule:
         self._found += float(_posterior(evidence[-new:], share).sum())
         ahead = self._calibration.link(goals)
         if _posterior(ahead, self._calibration.prior).max(initial=0.0) < self._least:
-            return True  # not even were goals as frequent as on the paths learned from
+            return True  # too few, even if goals were as frequent as on the training paths
         expected = float(_posterior(ahead, share).sum()) / WINDOW
         enough = self._seen >= WINDOW and self._found >= MIN_GOAL_SHARE * self._calibration.goals
         self._poor = self._poor + 1 if enough and expected < self._least else 0
         return self._poor >= PATIENCE
 
     def _share(self, evidence: Floats) -> float:
-        """Return the share of goals by which the evidence is most probable.
+        """Return the maximum-likelihood share of goals, by expectation maximisation.
 
-        By expectation maximisation, with one goal added to those seen, as rare as in the paths
-        learned from: a share of 0 would never see another goal.
+        One more goal, as rare as on the training paths, keeps the share above 0.
         """
         share = prior = self._calibration.prior
         for _ in range(_STEPS):
             goals = _posterior(evidence, share).sum() + 1.0
             before, share = share, float(goals / (len(evidence) + 1.0 / prior))
-            if abs(share - before) < _EXACT:
+            if abs(share - before) < _TOLERANCE:
                 break
         return share
 
@@ -169,12 +165,14 @@ def _posterior(evidence: Floats, share: float) -> Floats:
 
 
 class ScoredLinks(NamedTuple):
-    """What a page's links bring.
+    """Scores of a page's links.
 
     Attributes
     ----------
-    link_scores : float64 (n,), eq. 7
-    urls, scores : int64 (m,), float64 (m,), URLs with new scores; -inf: not worth a fetch any more
+    link_scores : NDArray[np.float64] of shape (n_links,)
+        Score of each link (eq. 7).
+    urls, scores : NDArray[np.int64], NDArray[np.float64] of shape (n_urls,)
+        URLs with new scores, and the scores; -inf removes a URL from the queue.
     """
 
     link_scores: Floats
@@ -184,7 +182,7 @@ class ScoredLinks(NamedTuple):
 
 @dataclass(slots=True)
 class _Site:
-    """A site that is foraged, by where it starts; with `stop_rule` it may be given up early."""
+    """A site in the crawl, identified by its start page."""
 
     start: str
     stop_rule: SiteStopRule | None
@@ -194,23 +192,29 @@ class _Site:
 
 
 class Forager:
-    """Per-site beliefs about pages, and scores of the URLs that wait.
+    """Estimates the labels of pages on each site, and scores queued URLs.
 
-    A URL belongs to the site from which it was reached first; paths of other sites to it do not
-    count. URLs are dense numbers.
+    A URL belongs to the site that first linked to the URL; paths from other sites are ignored.
 
     Parameters
     ----------
-    model : what was learned
-    evidence : ``sum`` adds the scores of all links into a URL [C 3.2]; ``max`` takes the best;
-        ``mean`` takes the mean over the links
-    threshold : URLs that score below it are not worth a fetch
-    per_site : fetches after which a site is given up; 0: never
-    stop : goals a fetch below which a site is given up; 0: never. The model must be calibrated
-    printed : whether equations 6 and 7 are taken as the paper prints them: a page has a belief
-        for each path to it, and a URL the sum over all paths. There is no end to the paths of a
-        site: what is followed are those known when a page is here, 64 of each page at most
-    adapt : whether scores go by what the directories of the site brought so far, too
+    model : PathModel
+        Trained model of paths.
+    evidence : str
+        How scores of several links into a URL are combined: ``sum`` [C 3.2], ``max`` or ``mean``.
+    threshold : float
+        URLs with lower scores are not fetched.
+    per_site : int
+        Maximum number of fetches per site; 0 sets no limit.
+    stop : float
+        Expected goals per fetch below which a site is left; 0 disables the rule. The rule needs a
+        calibrated model.
+    printed : bool
+        Follow equations 6 and 7 as printed: a page has label probabilities for each path to the
+        page, and the score of a URL is the sum over all paths. As the number of paths is not
+        bounded, the forager follows those known when the page is fetched, at most 64 per page.
+    adapt : bool
+        Multiply scores by the rates of the site's directories, see `SiteRates`.
     """
 
     def __init__(
@@ -243,12 +247,10 @@ class Forager:
         self._sites: list[_Site] = []
 
     def add_page(self, url: int, referrer: int, address: str) -> None:
-        """Take note that a page is here; must come before all else that is asked about it.
+        """Add a fetched page; call this before all other methods for the page.
 
-        Parameters
-        ----------
-        referrer : where it was first found; -1: nowhere, it starts a site
-        address : of the page
+        `referrer` is the id of the URL that first linked to the page, or -1 if the page starts a
+        site. `address` is the URL of the page.
         """
         self._grow(max(url, referrer))
         if self._rates is not None:
@@ -257,13 +259,13 @@ class Forager:
         if site != _NO_PAGE and (referrer >= 0 or self._sites[site].start == address):
             return
         if referrer >= 0 and self._site.data[referrer] != _NO_PAGE:
-            # a redirect led here: what is known of the one URL holds for the other
+            # after a redirect, the page has the paths of the redirected URL
             for column in (self._site, self._links, self._best, self._parent, *self._label_sums):
                 column.data[url] = column.data[referrer]
             if self._printed:
                 self._paths[url] = [*self._paths.get(referrer, ())]
             return
-        # whatever other sites have of it, this one starts here
+        # a start page belongs to its own site, even if other sites link to the page
         self._site.data[url], self._links.data[url] = len(self._sites), 0
         self._parent.data[url] = _NO_PAGE
         self._paths.pop(url, None)
@@ -272,15 +274,15 @@ class Forager:
         self._sites.append(_Site(address, stop_rule))
 
     def site_start(self, url: int) -> str:
-        """Return where the site of a page begins."""
+        """Return the start page of a page's site."""
         return self._sites[int(self._site.data[url])].start
 
     def parent(self, url: int) -> int:
-        """Return the page with the best link to a URL so far; -1: none."""
+        """Return the page with the best link to a URL so far; -1 if there is none."""
         return int(self._parent.data[url])
 
     def record_fetch(self, url: int) -> None:
-        """Take note of a fetch, whatever it brought."""
+        """Record a fetch with any outcome."""
         self._grow(url)
         self._fetched.data[url] = True
         number = int(self._site.data[url])
@@ -291,29 +293,30 @@ class Forager:
                 site.stop_rule.record_fetch(url)
 
     def record_page(self, url: int, goal: float, reward: float) -> None:
-        """Take note of a page that is here, before its links are taken in.
-
-        Parameters
-        ----------
-        goal, reward : Pr(goal), and the mean reward over its labels
-        """
+        """Record Pr(goal) and the mean reward of a fetched page; call this before `expand`."""
         site = self._sites[int(self._site.data[url])]
         if site.stop_rule is not None:
             site.stop_rule.record_page(url, goal)
         if self._rates is not None and self._links.data[url]:
             sums = np.array([each.data[url] for each in self._label_sums])
-            promised = float(sums @ self._model.rewards / self._links.data[url])
-            self._rates.observe(url, promised, reward)
+            predicted = float(sums @ self._model.rewards / self._links.data[url])
+            self._rates.observe(url, predicted, reward)
             site.judged += 1
 
     def label_probabilities(self, url: int, page: Floats) -> Floats:
-        """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
-
-        One row for all paths, or as printed one for each.
+        """Return Pr(label) of a page by the paths to the page and by the page's features.
 
         Parameters
         ----------
-        page : log-potentials of its features, float64 (K,)
+        url : int
+            Id of the URL.
+        page : NDArray[np.float64] of shape (n_labels,)
+            Log-potentials of the page's features.
+
+        Returns
+        -------
+        NDArray[np.float64] of shape (n_paths, n_labels)
+            One row for each path with `printed`, otherwise one row for all paths.
         """
         links = int(self._links.data[url])
         if self._printed:
@@ -324,7 +327,6 @@ class Forager:
         return self._model.page_label_probabilities(of_links, page)[None, :]
 
     def _probabilities_by_path(self, url: int, page: Floats) -> Floats:
-        """Return Pr(label) of a page by each path to it, float64 (paths, K)."""
         if url not in self._paths:
             return self._model.start_label_probabilities_as_printed(page)[None, :]
         paths = np.concatenate(self._paths.pop(url))
@@ -338,20 +340,24 @@ class Forager:
         labels: Floats,
         directories: NDArray[np.uint32] | None = None,
     ) -> ScoredLinks:
-        """Take in the links of a page.
+        """Add the links of a page and return their scores.
 
         Parameters
         ----------
-        url : the page
-        targets : int64 (n,), where its links lead
-        labels : float64 (paths, n, K), Pr(label) of the links, by each path to the page
-        directories : uint32 (n, depth), see `directory_keys`; needed to adapt
+        url : int
+            Id of the page's URL.
+        targets : NDArray[np.int64] of shape (n_links,)
+            Id of the URL that each link leads to.
+        labels : NDArray[np.float64] of shape (n_paths, n_links, n_labels)
+            Pr(label) of each link, by each path to the page.
+        directories : NDArray[np.uint32] of shape (n_links, depth), or None
+            Directories of the targets from `directory_keys`; required with `adapt`.
         """
         self._grow(int(targets.max(initial=0)))
         site = int(self._site.data[url])
         summed = labels.sum(axis=0)
         link_scores: Floats = np.round(summed @ self._model.rewards, 9)
-        # of several links from a page to another the best one is a path, not each
+        # of several links from a page to the same URL only the best counts as a path
         order = np.lexsort((np.arange(len(targets)), -link_scores, targets))
         first = order[np.flatnonzero(np.diff(targets[order], prepend=-1))]
         free = (self._site.data[targets[first]] == _NO_PAGE) & ~self._fetched.data[targets[first]]
@@ -367,7 +373,7 @@ class Forager:
         better = link_scores[first] > self._best.data[urls]
         self._best.data[urls[better]] = link_scores[first[better]]
         self._parent.data[urls[better]] = url
-        self._score.data[urls] = self._combined(urls, before, link_scores[first])
+        self._score.data[urls] = self._combine_scores(urls, before, link_scores[first])
         if self._rates is not None:
             assert directories is not None
             self._rates.set_directories(urls, directories[first])
@@ -377,11 +383,11 @@ class Forager:
         return ScoredLinks(link_scores, *self._changed_scores(site, urls))
 
     def _store_paths(self, urls: Ints, labels: Floats) -> None:
-        """Keep Pr(label) by each path of URLs that are yet to be fetched."""
+        """Keep Pr(label) by each path of URLs that are not fetched yet."""
         for i in np.flatnonzero(~self._fetched.data[urls]).tolist():
             self._paths.setdefault(int(urls[i]), []).append(labels[:, i])
 
-    def _combined(self, urls: Ints, before: Floats, new: Floats) -> Floats:
+    def _combine_scores(self, urls: Ints, before: Floats, new: Floats) -> Floats:
         if self._evidence == "sum":
             return before + new
         if self._evidence == "max":
@@ -392,21 +398,21 @@ class Forager:
 
     def _changed_scores(self, site: int, urls: Ints) -> tuple[Ints, Floats]:
         if self._is_finished(site):
-            waiting = self._queued_urls(site)
-            return waiting, np.full(len(waiting), -np.inf)
+            queued = self._queued_urls(site)
+            return queued, np.full(len(queued), -np.inf)
         urls = urls[~self._fetched.data[urls]]
         scores = self._score.data[urls] * self._factor.data[urls]
         return urls, np.where(scores >= self._threshold, scores, -np.inf)
 
     def _is_finished(self, number: int) -> bool:
-        """Tell whether a site is given up."""
+        """Tell whether to leave a site."""
         site = self._sites[number]
         if self._per_site and site.fetches >= self._per_site:
             return True
         if site.stop_rule is not None and not site.exhausted and site.stop_rule.is_due:
-            waiting = self._queued_urls(number)
-            scores = self._score.data[waiting] * self._factor.data[waiting]
-            best = waiting[np.argsort(-scores, kind="stable")[:WINDOW]]
+            queued = self._queued_urls(number)
+            scores = self._score.data[queued] * self._factor.data[queued]
+            best = queued[np.argsort(-scores, kind="stable")[:WINDOW]]
             goals = self._label_sums[0].data[best] / self._links.data[best]
             site.exhausted = site.stop_rule.should_stop(goals)
         return site.exhausted

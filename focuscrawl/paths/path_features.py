@@ -1,7 +1,7 @@
 """Features of the pages and links of a path [C 3.1].
 
-A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
-Relations and shapes are words of the kinds ``page`` and ``link``.
+A feature is a word with the kind of its place, such as a page's title or a link's anchor.
+Relations between URLs and shapes of anchors are words of the kinds ``page`` and ``link``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 PAGE_KINDS = ("text", "title", "heading", "url", "page")
 LINK_KINDS = ("anchor", "near", "above", "target", "link")
 KINDS = (*PAGE_KINDS, *LINK_KINDS)
-_BITS = 8  # of a key that hold the kind
+_BITS = 8  # lowest bits of a key, which hold the kind
 _NO_KEYS = np.zeros(0, np.uint64)
 DIGITS = re.compile(r"\d+")
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
@@ -44,12 +44,18 @@ class UrlParts(NamedTuple):
 
     Attributes
     ----------
-    host : with its port
-    domain : the registered domain, or the host where there is none
-    subdomain : what of the host stands before it
-    directory : of the path, up to the last slash
-    rest : path and query
-    facts : features of its form: depth, ending, a home directory, a query
+    host : str
+        Host with port.
+    domain : str
+        Registered domain, or the host if there is none.
+    subdomain : str
+        Part of the host before the domain.
+    directory : str
+        Path up to the last slash.
+    rest : str
+        Path and query.
+    facts : tuple[str, ...]
+        Features of the URL's form: depth, file type, personal home directory, query.
     """
 
     host: str
@@ -91,13 +97,13 @@ def split_url(url: str) -> UrlParts:
 
 @lru_cache(maxsize=50_000)
 def url_words(url: str) -> str:
-    """Return the words of a URL: of its path and query, and of its host all but the domain."""
+    """Return the words of a URL's subdomain, path and query, with digits replaced by 0."""
     parts = split_url(url)
     return DIGITS.sub("0", f"{parts.subdomain} {parts.rest}")
 
 
 def relation(url: UrlParts, seen_from: UrlParts) -> str:
-    """Return where a URL is as seen from another: other domain, other host, below, beside, ..."""
+    """Return the relation of a URL to another URL, such as ``below`` or ``away``."""
     if url.domain != seen_from.domain:
         return "away"
     if url.host != seen_from.host:
@@ -131,13 +137,16 @@ def word_shape(text: str) -> str:
 
 
 class FeatureKeys(NamedTuple):
-    """Features of a page, or of n links, by their keys; one that repeats counts once.
+    """Distinct features of a page, or of n links, by their keys.
 
     Attributes
     ----------
-    keys : uint64 (m,)
-    owner : int64 (m,), the row each is of, in [0, n)
-    n : rows
+    keys : NDArray[np.uint64] of shape (n_features,)
+        Keys of the features.
+    owner : NDArray[np.int64] of shape (n_features,)
+        Row, in [0, n), that each feature belongs to.
+    n : int
+        Number of rows.
     """
 
     keys: NDArray[np.uint64]
@@ -147,13 +156,7 @@ class FeatureKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """How much of a page is read.
-
-    Attributes
-    ----------
-    words : distinct words of a page's text, the first
-    near : tokens on either side of a link
-    """
+    """Maximum numbers of distinct words of a page, and of tokens on either side of a link."""
 
     words: int = 200
     near: int = 8
@@ -164,17 +167,19 @@ class PathFeatureReader:
 
     Parameters
     ----------
-    reading : how much is read
-    forgets : whether the words of many pages may be forgotten again; `names` needs them all
+    reading : ReadingLimits
+        Limits on the text that is read.
+    keep_words : bool
+        Keep all words in memory, which `names` needs.
     """
 
     def __init__(self, reading: ReadingLimits, *, keep_words: bool = False) -> None:
         self._reading = reading
-        self._hashes = WordHashes(most=sys.maxsize) if keep_words else WordHashes()
+        self._hashes = WordHashes(max_words=sys.maxsize) if keep_words else WordHashes()
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
-        """Return ``kind word`` of every key; only for a reader that forgets nothing."""
+        """Return ``kind word`` of every key; requires `keep_words`."""
         words = self._hashes.words()
         names = {}
         for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
@@ -182,9 +187,9 @@ class PathFeatureReader:
         return names
 
     def page(self, view: PageView, start: str | None) -> FeatureKeys:
-        """Return the features of a page on the site that begins at `start`: one row.
+        """Return the features of a page of the site with the start page `start`, in one row.
 
-        Without a start its place in the site is no feature.
+        With `start` None, the relation of the page to the start page is left out.
         """
         text = _first(view.tokens, self._reading.words)
         n = len(view.headings)
@@ -197,11 +202,9 @@ class PathFeatureReader:
         return FeatureKeys(keys, np.zeros(len(keys), np.int64), 1)
 
     def links(self, view: PageView, start: str, links: Ints) -> FeatureKeys:
-        """Return the features of some of a page's links, one row each.
+        """Return the features of some links of a page, one row each.
 
-        Parameters
-        ----------
-        links : int64 (n,), which of ``view.links``
+        `start` is the start page of the site, and `links` are indices into ``view.links``.
         """
         n = len(links)
         if not n:
@@ -217,7 +220,7 @@ class PathFeatureReader:
             np.concatenate([begin, last]), np.concatenate([first - begin, end - last])
         )
         anchors = [view.links.anchors[i] for i in links.tolist()]
-        of_anchors, whose = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
+        of_anchors, link_of_word = tokenize([DIGITS.sub("0", anchor) for anchor in anchors])
         above, under = self._above(view, left)
         to = [view.links.urls[i] for i in links.tolist()]
         of_targets, leading = tokenize([url_words(url) for url in to])
@@ -231,7 +234,7 @@ class PathFeatureReader:
         ]
         rows = np.arange(n)
         owner: list[NDArray[np.integer]] = [
-            whose,
+            link_of_word,
             np.repeat(rows, first - begin),
             np.repeat(rows, end - last),
             under,
@@ -243,13 +246,13 @@ class PathFeatureReader:
         return FeatureKeys(keys, np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
-        """Return the numbers of a page's words; those of the last page are kept."""
+        """Return the hashes of a page's words; those of the last page are cached."""
         if self._read is None or self._read[0] is not view:
             self._read = view, self._hashes(view.tokens)
         return self._read[1]
 
     def _above(self, view: PageView, left: NDArray[np.int32]) -> tuple[NDArray[np.uint64], Ints]:
-        """Return the words of the heading that each link stands under, and whose each is."""
+        """Return the words of the heading above each link, and the index of the link."""
         under = np.searchsorted(view.heading_leaf, left, side="right") - 1
         there: Ints = np.flatnonzero(under >= 0)
         if not len(there):
@@ -275,7 +278,7 @@ class PathFeatureReader:
     def _link_facts(
         self, view: PageView, start: str, to: list[str], anchors: list[str]
     ) -> list[list[str]]:
-        """Return features of links by where they lead and by the shapes of their anchors."""
+        """Return features of links from their URLs and from the shapes of their anchors."""
         own, front = split_url(view.url), split_url(start)
         crowd = Counter(split_url(url)[:4] for url in set(view.links.urls))
         facts = []
@@ -295,12 +298,7 @@ class PathFeatureReader:
 
 
 class FeatureVocabulary:
-    """The features that a model knows, by number.
-
-    Parameters
-    ----------
-    names : ``kind word`` of each
-    """
+    """Features of a model, by index; ``names`` has ``kind word`` of each."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -314,7 +312,7 @@ class FeatureVocabulary:
         return len(self.names)
 
     def rows(self, observed: FeatureKeys) -> SparseRows:
-        """Return the numbers of the features that are known, ascending in each row."""
+        """Return the indices of the known features, in ascending order in each row."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
         width = len(self._keys)
@@ -328,11 +326,10 @@ class FeatureVocabulary:
         )
 
     def values(self, rows: SparseRows) -> Floats:
-        """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
+        """Return the value of each feature: n^-1/2 if the row has n features of the same kind.
 
-        So each kind of a page or a link has a length of 1 whatever the number of its words. The
-        words of a text hang together: were each to count 1, a hundred of them would speak with
-        a hundred voices, against the two or three of an anchor.
+        So the features of each kind form a vector of length 1. The words of a text are correlated:
+        with a value of 1 each, a hundred words of a page would outweigh the few of an anchor.
         """
         row = np.repeat(np.arange(len(rows)), rows.lengths)
         cell = row * len(KINDS) + self._kinds[rows.indices]
@@ -341,13 +338,13 @@ class FeatureVocabulary:
 
 
 def _feature_keys(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
+    """Return the keys of words, as hashed by `WordHashes`, of the given `KINDS`."""
     keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
     return keys
 
 
 def _first(words: list[str], n: int) -> list[str]:
-    """Return the first n distinct words."""
+    # the first n distinct words are mostly among the first 4 n
     found = dict.fromkeys(words[: 4 * n])
     if len(found) < n:
         found = dict.fromkeys(words)

@@ -1,4 +1,4 @@
-"""A trained model of paths, calibrated, on disk, and as a critic."""
+"""A trained model of paths: its calibration, its files, and its use as a critic."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy as np
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import (
-    array_of_lines,
-    expect,
-    lines_of,
+    decode_lines,
+    encode_lines,
     pack_arrays,
+    require_array,
     unpack_arrays,
 )
 from focuscrawl.foundation.model_folder import ModelFormat
@@ -40,22 +40,19 @@ if TYPE_CHECKING:
 TOPIC = "/goal"
 _ARRAYS = "model.npz"
 FORMAT = ModelFormat("model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train")
-_SURE = 1e-4  # nothing is surer, goal or not
-_MOST = 50.0  # evidence that a float can hold
+_SURE = 1e-4  # probabilities are clipped to [_SURE, 1 - _SURE]
+_MOST = 50.0  # largest log-likelihood ratio
 
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """How much more often goals than others are given a probability p: exp(slope x + offset).
-
-    x are the log-odds of p.
-    """
+    """Likelihood ratio of goals and other pages for the log-odds x: exp(slope x + offset)."""
 
     slope: float
     offset: float
 
     def __call__(self, probabilities: Floats) -> Floats:
-        """Return Pr(p | goal) / Pr(p | no goal), float64, for each of `probabilities`."""
+        """Return Pr(p | goal) / Pr(p | no goal) for each p of `probabilities`."""
         evidence = self.slope * log_odds(probabilities) + self.offset
         odds: Floats = np.exp(np.minimum(evidence, _MOST))
         return odds
@@ -63,17 +60,20 @@ class LikelihoodRatio:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What Pr(goal) is worth on a site that the model did not learn from.
+    """Calibration of the model's Pr(goal) for sites that the model is not trained on.
 
-    The model is fitted to paths with a few fails for each goal, and shrunk by its penalty: it
-    gives a page of a new site that is nothing .1, and a goal .5, where a forage meets one goal in
-    a hundred pages. `focuscrawl.paths.path_training.calibrate` fits what that is worth.
+    The model is trained on a few fails per goal and shrunk by the penalty. So on a new site the
+    model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals, though a crawl meets about one
+    goal in a hundred pages. `focuscrawl.paths.path_training.calibrate` fits the likelihood ratios.
 
     Attributes
     ----------
-    link, page : evidence by the model's Pr(goal) of links whose page is not fetched, and of pages
-    prior : share of goals among what it was fitted to
-    goals : on paths of the site learned from that has the fewest
+    link, page : LikelihoodRatio
+        Likelihood ratios of links whose page is not fetched, and of pages.
+    prior : float
+        Share of goals among the training examples.
+    goals : int
+        Number of goals of the training site with the fewest goals.
     """
 
     link: LikelihoodRatio
@@ -83,7 +83,7 @@ class Calibration:
 
 
 def log_odds(probabilities: Floats) -> Floats:
-    """Return log p / (1 - p), float64, of probabilities; none is taken to be sure."""
+    """Return log p / (1 - p) of probabilities, clipped to a finite range."""
     kept = np.clip(probabilities, _SURE, 1.0 - _SURE)
     odds: Floats = np.log(kept / (1.0 - kept))
     return odds
@@ -95,13 +95,12 @@ class PathModel:
 
     Attributes
     ----------
-    states : K labels
-    vocabulary : features, by number
-    crf : fitted
-    rewards : float64 (K,), of each label (eq. 5)
-    off_domain_share : share of goals that are not on the registered domain of their site's start
-    reading : how much of a page is read
-    calibration : what its Pr(goal) is worth on other sites; None: not known
+    rewards : NDArray[np.float64] of shape (n_labels,)
+        Reward of each label (eq. 5).
+    off_domain_share : float
+        Share of goals outside the registered domain of their site's start page.
+    calibration : Calibration or None
+        Calibration for sites that the model is not trained on; None if the model has none.
     """
 
     states: PathStates
@@ -115,11 +114,9 @@ class PathModel:
     def page_potentials(
         self, reader: PathFeatureReader, view: PageView, start: str | None
     ) -> Floats:
-        """Return the log-potential of each label by a page's features, float64 (K,).
+        """Return the log-potential of each label by the features of a page.
 
-        Parameters
-        ----------
-        start : where the site begins; None: not known
+        With `start` None the site of the page is unknown.
         """
         (row,) = self._scores(reader.page(view, start), slice(0, len(self.states)))
         return np.asarray(row)
@@ -127,16 +124,16 @@ class PathModel:
     def link_potentials(
         self, reader: PathFeatureReader, view: PageView, start: str, links: Ints
     ) -> Floats:
-        """Return the log-potential of each link state by the features of links, float64."""
+        """Return the log-potential of each link state by the features of links."""
         seen = reader.links(view, start, links)
         return self._scores(seen, slice(len(self.states), self.crf.structure.states))
 
     def domain_factors(self, view: PageView, start: str, links: Ints) -> Floats:
-        """Return what each link keeps of its score for where it leads, float64 (n,).
+        """Return a factor for the score of each link, which depends on the link's domain.
 
-        1 on the registered domain of the site's start, `away` elsewhere. Which domain a link
-        leads to is a feature as well, but one of many: on the site of another department, which
-        looks like those learned from, the others would outweigh it.
+        The factor is 1 on the registered domain of the site's start page, `off_domain_share`
+        elsewhere. The domain is also a feature of the chain model, but on a site that looks like
+        the training sites, such as that of another department, other features would outweigh it.
         """
         home = split_url(start).domain
         urls = view.links.urls
@@ -145,19 +142,21 @@ class PathModel:
         return kept
 
     def link_label_probabilities(self, page: Floats, links: Floats) -> Floats:
-        """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
+        """Return Pr(label) of links: one step of eq. 6, normalised.
 
         Parameters
         ----------
-        page : float64 (K,), Pr(label) of the page they are on
-        links : log-potentials as from `links`
+        page : NDArray[np.float64] of shape (n_labels,)
+            Pr(label) of the page that contains the links.
+        links : NDArray[np.float64] of shape (n_links, n_link_states)
+            Log-potentials from `link_potentials`.
         """
         with np.errstate(divide="ignore"):
-            logs = links + np.log(page @ self._onward)
+            logs = links + np.log(page @ self._page_to_link)
         if not self.states.one_state:
             return _normalised(logs)
-        # the label of the page that the link is on is summed out
-        logs += self._arriving
+        # sum over the labels of the page that contains the link
+        logs += self._link_to_page
         top = logs.max(axis=1, keepdims=True, initial=-np.inf)
         k = len(self.states)
         ways = np.exp(logs - top).reshape(-1, k, k).sum(axis=1)
@@ -165,56 +164,58 @@ class PathModel:
         return labels
 
     def page_label_probabilities(self, link: Floats, page: Floats) -> Floats:
-        """Return Pr(label) of a page, float64 (K,).
+        """Return Pr(label) of a page.
 
         Parameters
         ----------
-        link : float64 (K,), Pr(label) of the links that led to it
-        page : log-potentials as from `page`
+        link : NDArray[np.float64] of shape (n_labels,)
+            Pr(label) of the links to the page.
+        page : NDArray[np.float64] of shape (n_labels,)
+            Log-potentials from `page_potentials`.
         """
         with np.errstate(divide="ignore"):
             before = np.log(link)
         if not self.states.one_state:
-            before += self._arriving
+            before += self._link_to_page
         return _normalised(page + before)
 
     def page_only_probabilities(self, reader: PathFeatureReader, view: PageView) -> Floats:
-        """Return Pr(label) of a page whose site is not known, float64 (K,)."""
+        """Return Pr(label) of a page of an unknown site."""
         return _normalised(self.page_potentials(reader, view, None))
 
     def start_label_probabilities(self, page: Floats) -> Floats:
-        """Return Pr(label) of the start page of a site, float64 (K,)."""
+        """Return Pr(label) of a site's start page, from the log-potentials of its features."""
         starts = self.crf.structure.starts[: len(self.states)]
         return _normalised(np.where(starts, page, -np.inf))
 
     def start_label_probabilities_as_printed(self, page: Floats) -> Floats:
-        """Return Pr(label) of such a page by eq. 6: each state weighs 1 at the place before."""
+        """Return Pr(label) of a start page by eq. 6, with weight 1 for each preceding state."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
-        if self.states.one_state:  # a page is before it, not a link
+        if self.states.one_state:  # the preceding state is a page, not a link
             ways = np.exp(self.crf.edge_[:k, k:]) @ ways
         with np.errstate(divide="ignore"):
             before = np.log(ways.sum(axis=0))
         return _normalised(page + before)
 
     @cached_property
-    def _onward(self) -> Floats:
+    def _page_to_link(self) -> Floats:
         """Exponentials of the log-potentials from page states to link states."""
         k = len(self.states)
         edges = self.crf.edge_[:k, k:]
-        onward: Floats = np.exp(edges - edges.max())
-        return onward
+        factors: Floats = np.exp(edges - edges.max())
+        return factors
 
     @cached_property
-    def _arriving(self) -> Floats:
-        """Log-potentials from each link state to the page state it leads to."""
+    def _link_to_page(self) -> Floats:
+        """Log-potentials of the edge from each link state to the page state that follows."""
         k = len(self.states)
-        arriving: Floats = self.crf.edge_[k:, :k].max(axis=1)
-        return arriving
+        potentials: Floats = self.crf.edge_[k:, :k].max(axis=1)
+        return potentials
 
     def _scores(self, observed: FeatureKeys, states: slice) -> Floats:
         rows = self.vocabulary.rows(observed)
-        # sums of rows by differences of running sums: a sparse product is slow to set up
+        # sums of rows as differences of cumulative sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
         weights = self.crf.state_[rows.indices, states] * self.vocabulary.values(rows)[:, None]
         np.cumsum(weights, axis=0, out=sums[1:])
@@ -223,26 +224,17 @@ class PathModel:
 
 
 def _normalised(logs: Floats) -> Floats:
-    """Return exp(logs) (..., K), scaled to the sum 1."""
+    """Return exp(logs), scaled to the sum 1 over the last axis."""
     probabilities: Floats = np.exp(logs - logs.max(axis=-1, keepdims=True, initial=-np.inf))
     probabilities /= probabilities.sum(axis=-1, keepdims=True)
     return probabilities
 
 
 class PathCritic:
-    """A `Critic`: R(u) = Pr(u is a goal | the page alone).
+    """A `Critic` with relevance R(u) = Pr(u is a goal | the page alone).
 
-    The site of a page is known by its path only (`focuscrawl.strategies.path_strategy`).
-
-    Parameters
-    ----------
-    model : what was learned
-    fingerprint : of the model
-
-    Attributes
-    ----------
-    classes : labels of pages, as topic paths
-    marked, examples, fingerprint : as `Critic` has them; no examples
+    `focuscrawl.strategies.path_strategy` also uses the path to a page, which shows its site.
+    Classes are the labels of pages, as topic paths.
     """
 
     def __init__(self, model: PathModel, fingerprint: str) -> None:
@@ -266,16 +258,21 @@ class PathCritic:
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
-    """Write a model to the folder `out`, whole or not at all.
+    """Write a model to the new folder `out`.
 
     Parameters
     ----------
-    about : for people: how many paths it is from, say
+    model : PathModel
+        Trained model.
+    out : Path
+        Folder of the model.
+    about : Mapping[str, Any]
+        Facts about the training for users, such as the number of paths.
 
     Raises
     ------
     UserError
-        `out` is there already, or cannot be written.
+        `out` exists, or cannot be written.
     """
     facts = {
         "labels": model.states.labels,
@@ -292,14 +289,14 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         "shared": model.crf.shared_.astype(np.float32),
         "edge": np.where(model.crf.structure.edges, model.crf.edge_, 0.0),
         "rewards": model.rewards,
-        "names": array_of_lines(model.vocabulary.names),
+        "names": encode_lines(model.vocabulary.names),
     }
     FORMAT.write(out, "paths", facts, {_ARRAYS: pack_arrays(arrays)})
 
 
 def is_path_model(folder: str) -> bool:
-    """Tell whether there is a model of paths in a folder."""
-    return FORMAT.is_in(Path(folder))
+    """Tell whether a folder contains a model of paths."""
+    return FORMAT.exists_in(Path(folder))
 
 
 def load_path_critic(folder: str, topic: str) -> PathCritic:
@@ -308,21 +305,22 @@ def load_path_critic(folder: str, topic: str) -> PathCritic:
     Raises
     ------
     UserError
-        There is none, it is damaged or of another format, or `topic` is not its topic.
+        The folder has no model, the model is damaged or has another format, or `topic` is not
+        the model's topic.
     """
     if topic.strip().strip("/") != TOPIC.strip("/"):
-        raise UserError(f"{folder}: a model of paths has one topic: add -a topic={TOPIC}")
+        raise UserError(f"{folder}: a model of paths has a single topic: add -a topic={TOPIC}")
     model, digest = read_model(Path(folder))
     return PathCritic(model, digest)
 
 
 def read_model(folder: Path) -> tuple[PathModel, str]:
-    """Return the model in a folder, and a hex digest of it.
+    """Return the model in a folder and its hex digest.
 
     Raises
     ------
     UserError
-        There is none, it is damaged, or of another format.
+        The folder has no model, or the model is damaged or has another format.
     """
     return FORMAT.read(folder, _unpack)
 
@@ -336,22 +334,24 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     else:
         states = PathStates.supervised(labels, one_state=one_state)
     if list(states.labels) != labels or not all(label.isprintable() for label in labels):
-        raise ValueError("labels that no model has")
+        raise ValueError("unknown labels")
     arrays = unpack_arrays(files[_ARRAYS])
-    names = lines_of(arrays, "names")
+    names = decode_lines(arrays, "names")
     if not {name.partition(" ")[0] for name in names} <= set(KINDS):
-        raise ValueError("a feature of no kind")
+        raise ValueError("a feature of unknown kind")
     structure = states.structure
     crf = ChainCRF(structure)
     crf.set_weights(
-        expect(arrays, "shared", (len(names), len(structure.groups)), "f").astype(np.float64),
-        expect(arrays, "edge", structure.edges.shape, "f").astype(np.float64),
+        require_array(arrays, "shared", (len(names), len(structure.groups)), "f").astype(
+            np.float64
+        ),
+        require_array(arrays, "edge", structure.edges.shape, "f").astype(np.float64),
     )
-    rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
+    rewards = require_array(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = ReadingLimits(int(manifest["words"]), int(manifest["near"]))
     away = float(manifest["away"])
     if not 0.0 <= away <= 1.0:
-        raise ValueError("a share that is none")
+        raise ValueError("away is not a share")
     calibration = _calibration(manifest["calibration"])
     return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading, calibration)
 
@@ -366,5 +366,5 @@ def _calibration(found: dict[str, Any] | None) -> Calibration | None:
     numbers = [link.slope, link.offset, page.slope, page.offset]
     read = Calibration(link, page, float(found["prior"]), int(found["goals"]))
     if not (0.0 < read.prior < 1.0 and read.goals > 0 and np.isfinite(numbers).all()):
-        raise ValueError("a calibration that is none")
+        raise ValueError("invalid calibration")
     return read

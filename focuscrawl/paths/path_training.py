@@ -1,4 +1,4 @@
-"""Training the chain model, and its calibration on sites left out."""
+"""Training of the chain model, and its calibration on held-out sites."""
 
 from __future__ import annotations
 
@@ -39,18 +39,16 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Source
 
 
-_KEPT = 3000  # pages in memory
-_REDIRECTS = 5  # followed from one link
-_SITES, _POSITIONS = 2, 3  # that a feature of the model is seen at, at least
-_PENALTY = 10.0  # inverse, of the calibration; keeps the slope finite where models know all goals
+_KEPT = 3000  # pages in the cache
+_REDIRECTS = 5  # redirects followed from a link
+_SITES, _POSITIONS = 2, 3  # minimum number of sites and positions with a feature of the model
+_PENALTY = 10.0  # C of the calibration; keeps the slope finite if models recognise all goals
 
 
 class WebPages:
-    """Pages and the links between them; links to what the source does not have are left out.
+    """Pages and the links between them; links to URLs that the source lacks are left out.
 
-    Parameters
-    ----------
-    source : a recorded web is read again and again; what comes from the live one is kept
+    Pages are read from a recorded web again when needed; pages of the live web are cached.
     """
 
     def __init__(self, source: Source) -> None:
@@ -59,14 +57,14 @@ class WebPages:
         self.targets = lru_cache(None)(self._targets)
 
     def _view(self, url: str) -> PageView | None:
-        """Return the page that a link to `url` leads to, None if there is none."""
+        """Return the page that `url` leads to after redirects; None if there is none."""
         for _ in range(_REDIRECTS + 1):
             answer = self._source.fetch(url)
             if answer is None:
                 return None
             location = answer.header("location")
             if location is None or not 300 <= answer.status < 400:
-                page = HtmlAnswer.of(answer, url)
+                page = HtmlAnswer.from_answer(answer, url)
                 return None if page is None else page.parse()
             (to,) = self._source.resolve(
                 [each for each in resolve(url, [location]) if each is not None]
@@ -77,32 +75,38 @@ class WebPages:
         return None
 
     def _targets(self, url: str) -> list[str | None]:
-        """Return where each link of a page leads, None: to nothing that the source has."""
+        """Return the target of each link of a page; None for targets that the source lacks."""
         view = self.view(url)
         return [] if view is None else self._source.resolve(view.links.urls)
 
     def links(self, url: str) -> list[str]:
-        """Return the pages that a page links to, itself left out, each once, in order."""
+        """Return the distinct pages that a page links to, without itself, in document order."""
         found = dict.fromkeys(to for to in self.targets(url) if to is not None)
         return [to for to in found if to != url]
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How a model of paths is trained.
+    """Options of training a model of paths.
 
     Attributes
     ----------
-    milestones : whether pages have states by their labels, the fully supervised case; otherwise
-        by their distance to the goal
-    farthest : of these distances the last that has a state of its own
-    untied : whether each distance has features of its own alone, and shares none
-    one_state : whether labels have one state each, and links are transitions (figure 1a)
-    l2 : see `ChainCRF`
-    gamma : see `focuscrawl.paths.states.rewards`
-    max_iter : iterations of L-BFGS
-    printed_rewards : whether rewards are those of the paper's equations 3 to 5 to the letter
-    reading : how much of a page is read
+    milestones : bool
+        Page states are the pages' labels (fully supervised), not distances to the goal.
+    farthest : int
+        Largest distance with a state of its own.
+    untied : bool
+        Distances share no features.
+    one_state : bool
+        Each label has one state, and links are transitions (figure 1a).
+    l2 : float
+        Strength of the penalty, see `ChainCRF`.
+    gamma : float
+        Discount, see `focuscrawl.paths.states.rewards`.
+    max_iter : int
+        Maximum number of L-BFGS iterations.
+    printed_rewards : bool
+        Compute rewards by equations 3 to 5 exactly as printed.
     """
 
     milestones: bool = True
@@ -124,12 +128,15 @@ def train(
     Raises
     ------
     UserError
-        There are no paths to goals, or none to fails.
+        No path to a goal, or none to a fail, could be read.
     """
     ends = {path.labels[-1] for path in corpus.paths}
-    for end, how in ((GOAL, "that ends at a goal"), (FAIL, "that fails")):
+    for end, kind in ((GOAL, "goal"), (FAIL, "fail")):
         if end not in ends:
-            raise UserError(f"of {len(corpus.paths)} paths none could be read {how}: add some")
+            raise UserError(
+                f"none of the {len(corpus.paths)} readable paths ends at a {kind}: "
+                f"add paths that end at a {kind}"
+            )
     vocabulary = choose_features(corpus)
     if training.milestones:
         labels = [label for path in corpus.paths for label in path.labels if label is not None]
@@ -152,29 +159,34 @@ def train(
 
 
 def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
-    """Return a model with the rewards of its labels by the paths that it was fitted to.
+    """Return the model with rewards of its labels, computed from the training paths.
 
-    A label's reward is that of its link state, and of its page state where it has no other.
+    The reward of a label is that of its link state, or of its page state with `one_state`.
     """
     observed, k = feature_sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
     if training.printed_rewards:
-        worth = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
+        values = printed_rewards(model.crf, observed, gamma=training.gamma, pages_only=one_state)
     else:
-        worth = rewards(model.crf, observed, gamma=training.gamma)
-    return replace(model, rewards=worth[:k] if one_state else worth[k:])
+        values = rewards(model.crf, observed, gamma=training.gamma)
+    return replace(model, rewards=values[:k] if one_state else values[k:])
 
 
 class Corpus(NamedTuple):
-    """What was observed along n paths; positions are pages and links in turns.
+    """Features observed along n paths, at alternating pages and links.
 
     Attributes
     ----------
-    paths : those whose pages could be read
-    observed : uint64 keys of the features at each position, path after path
-    bounds : int64 (n + 1,), of the positions of each path
-    sites : int64 (n,), the number of each path's start
-    names : ``kind word`` of every key
+    paths : list[SitePath]
+        Paths whose pages could be read.
+    observed : list[NDArray[np.uint64]]
+        Keys of the features at each position, path after path.
+    bounds : NDArray[np.int64] of shape (n + 1,)
+        Path i has the positions from ``bounds[i]`` to ``bounds[i + 1]``.
+    sites : NDArray[np.int64] of shape (n,)
+        Id of each path's site.
+    names : dict[int, str]
+        ``kind word`` of each key.
     """
 
     paths: list[SitePath]
@@ -185,7 +197,7 @@ class Corpus(NamedTuple):
 
 
 def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
-    """Return the paths of some sites, by their numbers."""
+    """Return the paths of the sites with these ids."""
     chosen = np.flatnonzero(np.isin(corpus.sites, sites))
     lengths = np.diff(corpus.bounds)[chosen]
     observed = [
@@ -205,11 +217,8 @@ def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
 def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureReader) -> Corpus:
     """Read the features of all pages and links of paths.
 
-    Paths with a page that `pages` lacks, or that does not link to the next one, are left out.
-
-    Parameters
-    ----------
-    reader : one that forgets no word
+    A path is left out if `pages` lacks one of its pages or the link from a page to the next page.
+    The `reader` must keep all words.
     """
     kept: list[SitePath] = []
     observed: list[NDArray[np.uint64]] = []
@@ -237,7 +246,7 @@ def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureR
 def _observed(
     pages: WebPages, reader: PathFeatureReader, start: str, page: str, to: str | None = None
 ) -> NDArray[np.uint64] | None:
-    """Return the features of a page, or of all its links to another; None if there is none."""
+    """Return the features of a page, or of all its links to page `to`; None if missing."""
     view = pages.view(page)
     if view is None:
         return None
@@ -248,9 +257,9 @@ def _observed(
 
 
 def estimate_off_domain_share(corpus: Corpus) -> float:
-    """Return the share of goals that are not on the registered domain of their site's start.
+    """Return the share of goals outside the registered domain of their site's start page.
 
-    With half a goal there and half a goal elsewhere added: what was not seen may be.
+    The share is smoothed with half a goal inside and half a goal outside the domain.
     """
     goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
     away = sum(split_url(start).domain != split_url(goal).domain for start, goal in goals)
@@ -258,9 +267,9 @@ def estimate_off_domain_share(corpus: Corpus) -> float:
 
 
 def choose_features(corpus: Corpus) -> FeatureVocabulary:
-    """Return the features that were seen at three positions, on two sites if there are two.
+    """Return the features seen at three positions, and on two sites if there are two.
 
-    What only one site has is its own words, of no use for others.
+    Features of a single site are mostly the site's own words, which do not help on other sites.
     """
     sites = min(_SITES, len(set(corpus.sites.tolist())))
     seen: Counter[int] = Counter()
@@ -281,7 +290,7 @@ def choose_features(corpus: Corpus) -> FeatureVocabulary:
 
 
 def feature_sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
-    """Return what was observed, by the numbers of the features in a vocabulary."""
+    """Return the observed features of all paths, by their indices in a vocabulary."""
     lengths = np.array([len(keys) for keys in corpus.observed], np.int64)
     owner = np.repeat(np.arange(len(lengths)), lengths)
     observed = FeatureKeys(np.concatenate(corpus.observed), owner, len(lengths))
@@ -292,7 +301,7 @@ def feature_sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequence
 
 
 class Examples(NamedTuple):
-    """The arguments of `ChainCRF.fit`."""
+    """Arguments of `ChainCRF.fit`."""
 
     sequences: Sequences
     known: Bools
@@ -302,24 +311,24 @@ class Examples(NamedTuple):
 def training_examples(
     corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates
 ) -> Examples:
-    """Return the paths, and the beginnings of paths that end in a page not yet seen.
+    """Return whole paths, and prefixes of paths that end with a link to an unseen page.
 
-    A link is scored before its page is fetched. In whole paths the many words of pages explain
-    the labels so well that the few of links learn little; in a beginning that ends with a link
-    they are all there is to know the next page's label by.
+    A crawl scores a link before the page is fetched. In whole paths the many words of pages
+    explain the labels so well that the weights of the few words of links stay small. In a prefix
+    the link alone predicts the label of the next page.
 
-    One of m that leave the same pages counts as 1 / m: a page which a hundred paths leave is
-    still one page. Counted a hundred times, its words would be known by heart, and a list on
-    another site, with other words, would be a fail. A beginning that n paths share counts as
-    sqrt(n) / m: there are few ways to a list of goals, and much depends on them.
+    Examples that share all pages but the last, m of them, weigh 1 / m each. With full weight the
+    model would memorise the words of a page that a hundred paths leave, and take a list on
+    another site for a fail. A prefix that n paths share weighs sqrt(n) / m, because few prefixes
+    lead to a list of goals.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)
     unseen = whole.observed.shape[0]
     rows: list[Ints] = []
     known: list[Bools] = []
-    begun: dict[tuple[str, ...], int] = {}
-    left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; the pages it leaves
+    prefixes: dict[tuple[str, ...], int] = {}
+    left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; all pages but the last
     onward: Counter[int] = Counter()
     for number, path in enumerate(corpus.paths):
         positions = np.arange(corpus.bounds[number], corpus.bounds[number + 1])
@@ -328,13 +337,13 @@ def training_examples(
         known.append(labels)
         left.append((True, path.pages[:-1]))
         for end in range(1, len(path.pages)):
-            beginning = path.pages[: end + 1]
-            if beginning not in begun:
-                begun[beginning] = len(rows)
+            prefix = path.pages[: end + 1]
+            if prefix not in prefixes:
+                prefixes[prefix] = len(rows)
                 rows.append(np.append(positions[: 2 * end], unseen))
                 known.append(labels[: 2 * end + 1])
-                left.append((False, beginning[:-1]))
-            onward[begun[beginning]] += 1
+                left.append((False, prefix[:-1]))
+            onward[prefixes[prefix]] += 1
     siblings = Counter(left)
     weight = np.array(
         [math.sqrt(onward.get(i, 1)) / siblings[each] for i, each in enumerate(left)]
@@ -347,16 +356,16 @@ def training_examples(
 
 
 def allowed_path_states(corpus: Corpus, states: PathStates) -> list[Bools]:
-    """Return which states the positions of each path may be in; see `PathStates.known`."""
+    """Return the possible states of each position of each path."""
     ahead = _clicks_to_goal(corpus)
     return [states.allowed_states(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
 
 
 def _clicks_to_goal(corpus: Corpus) -> list[list[int | None]]:
-    """Return for each page of each path the clicks to the next goal.
+    """Return the clicks from each page of each path to the next goal.
 
-    Where the path itself has no goal ahead, its last page that lies on a path of the same site
-    to a goal gives how far it and the pages before it were.
+    Pages of a path without a goal ahead get their distance from the last page of the path that
+    also lies on a path to a goal of the same site.
     """
     clicks: dict[tuple[str, str], int] = {}
     found: list[list[int | None]] = []
@@ -383,19 +392,21 @@ def _by_kind(name: str) -> tuple[int, str]:
 
 
 def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
-    """Fit what a model's Pr(goal) is worth, each site left out in turn.
+    """Fit the likelihood ratios of the model's Pr(goal), by cross-validation over sites.
 
-    Models are learned from the other sites; their probabilities of the site left out are set
-    against what its pages are.
+    For each site, a model trained on the other sites predicts the site's pages and links.
 
     Parameters
     ----------
-    corpus : paths of several sites
-    training : as for `train`
+    corpus : Corpus
+        Paths of several sites.
+    training : TrainingOptions
+        Options of the models.
 
     Returns
     -------
-    None, if fewer than two sites have paths to goals as well as to fails
+    Calibration or None
+        None if fewer than two sites have both paths to goals and paths to fails.
     """
     links, pages, most = [], [], []
     for rest, held in split_by_site(corpus):
@@ -404,7 +415,7 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
         found = training_examples(held, model.vocabulary, model.states)
         marginals = model.crf.marginals(found.sequences)
         ends = found.sequences.bounds[1:] - 1
-        ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not yet seen
+        ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not fetched yet
         known = found.known[ends, :k]
         goal = known[:, 0] & (known.sum(axis=1) == 1)
         pairs = np.stack([marginals[ends, 0], goal], axis=1)
@@ -423,9 +434,9 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
 
 
 def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
-    """Give the paths of all sites but one, and of that one; each in turn.
+    """Yield the paths of the other sites and the paths of the held-out site, for each site.
 
-    Of sites that have paths to goals as well as to fails; nothing, if fewer than two have.
+    Only sites with both paths to goals and paths to fails take part, if there are at least two.
     """
     numbers = range(int(corpus.sites.max(initial=-1)) + 1)
     parts = {each: select_sites(corpus, [each]) for each in numbers}
@@ -436,7 +447,7 @@ def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
 
 
 def _fit_likelihood_ratio(pairs: Floats) -> LikelihoodRatio:
-    """Fit to rows of Pr(goal) and whether it was one; both occur."""
+    """Fit a ratio to rows of Pr(goal) and whether the page was a goal."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415 - slow to import
 
     probabilities, goal = pairs.T

@@ -22,22 +22,25 @@ GOAL, FAIL = "goal", "fail"
 
 @dataclass(frozen=True)
 class PathStates:
-    """The labels of a path's pages, and the structure of the chain of pages and links [C 3.1].
+    """The labels of pages, and the structure of the chain of pages and links [C 3.1].
 
-    State k of K labels is the page state of label k. With a state for each label and each link
-    (figure 1b) state K + k is its link state. With one state a label (figure 1a) links are
-    transitions: state K + K j + k is that of a link from a page of label j to one of label k. It
-    is entered from page state j only and left for page state k only, so that what is observed of
-    a link there is a feature of the transition from j to k.
+    State k < K is the page state of label k of K labels. In figure 1b each label also has a link
+    state, K + k. In figure 1a links are transitions: state K + K j + k is a link from a page of
+    label j to a page of label k. Only page state j precedes the state and only page state k
+    follows, so the features of the link are features of the transition from j to k.
 
     Attributes
     ----------
-    labels : `GOAL` first, `FAIL` second, then milestones or distances to the goal
-    follows : bool (K, K), whether a page of the column's label may be linked to from one of
-        the row's
-    groups : bool (groups, K), labels that share features
-    distances : whether labels from the third on are distances 1, 2, ... to the goal
-    one_state : whether labels have one state each, and links are transitions (figure 1a)
+    labels : tuple[str, ...]
+        `GOAL`, `FAIL`, then milestones or distances to the goal.
+    follows : NDArray[np.bool_] of shape (n_labels, n_labels)
+        Whether a page with the row's label may link to a page with the column's label.
+    groups : NDArray[np.bool_] of shape (n_groups, n_labels)
+        Labels that share features.
+    distances : bool
+        Whether labels from the third on are distances 1, 2, ... to the goal.
+    one_state : bool
+        Each label has one state, and links are transitions (figure 1a).
     """
 
     labels: tuple[str, ...]
@@ -48,11 +51,11 @@ class PathStates:
 
     @classmethod
     def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
-        """Return states for pages that were labelled.
+        """Return states for labelled pages.
 
-        Any label may follow any other. That nothing but fails follows a fail is learned, and
-        what is learned can be outweighed: were it forbidden, one page on the way that looks like
-        a fail would make all behind it fails, whatever they are.
+        Any label may follow any other. The model learns that fails follow fails, so other evidence
+        can outweigh it. With a hard constraint, one intermediate page that looks like a fail would
+        make all later pages fails.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
@@ -64,12 +67,12 @@ class PathStates:
     def partially_supervised(
         cls, farthest: int, *, one_state: bool = False, tied: bool = True
     ) -> PathStates:
-        """Return states for paths of which only the end is known [C 3.1.2].
+        """Return states for paths of which only the last page has a label [C 3.1.2].
 
-        State i is that of pages i clicks before the next goal, i = 1 ... `farthest`, the last
-        one also of pages farther away. From i links lead to i - 1 or fail; from a goal to other
-        goals and to ways there; from a fail anywhere, as in `supervised`. Features are `tied`
-        over a binary hierarchy of the distances, or each distance has its own alone.
+        State i is for pages i clicks before the next goal, i = 1 ... `farthest`; the last state
+        also covers larger distances. State i leads to i - 1 or fail, a goal to goals or distances
+        and a fail to any state, as in `supervised`. With `tied` a binary hierarchy of distances
+        shares features; otherwise each distance has its own.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -100,10 +103,10 @@ class PathStates:
 
     @property
     def structure(self) -> Structure:
-        """The chain: pages and links take turns.
+        """The chain of alternating pages and links.
 
-        It starts with a page that is neither a goal nor a fail: every site is worth a look.
-        A link state leads to the page state of its own label.
+        A chain starts with a page that is neither a goal nor a fail. A link state leads to
+        the page state of the same label.
         """
         n, same = len(self.labels), np.eye(len(self.labels), dtype=np.bool_)
         onward = self.follows
@@ -112,25 +115,26 @@ class PathStates:
         arriving = np.tile(same, (onward.shape[1] // n, 1))
         edges = np.zeros((n + len(arriving),) * 2, np.bool_)
         edges[:n, n:], edges[n:, :n] = onward, arriving
-        copies = np.eye(1 + onward.shape[1] // n, dtype=np.bool_)  # of pages, then of links
+        copies = np.eye(1 + onward.shape[1] // n, dtype=np.bool_)  # for pages, then for links
         groups = np.kron(copies, self.groups).astype(np.bool_)
         starts = np.zeros(len(edges), np.bool_)
         starts[2:n] = True
         return Structure(edges, starts, groups)
 
     def link_states(self, label: int) -> Ints:
-        """Return the states of links to pages of a label, by its number."""
+        """Return the states of links to pages of a label, given by its index."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
     def allowed_states(self, labels: Sequence[str | None], ahead: Sequence[int | None]) -> Bools:
-        """Return which states the positions of a path may be in, bool (2 n - 1, states).
+        """Return the possible states of the 2 n - 1 positions of a path of n pages.
 
         Parameters
         ----------
-        labels : of the n pages, None where it is not known; one that no state is for is not
-        ahead : clicks from each page to the next goal, by this path or by another one of the
-            same site; None where no path says
+        labels : Sequence[str or None]
+            Labels of the pages; None, or a label without a state, if unknown.
+        ahead : Sequence[int or None]
+            Clicks from each page to the next goal on any path of the same site; None if unknown.
         """
         allowed = np.zeros((len(labels), len(self.labels)), np.bool_)
         number = {label: i for i, label in enumerate(self.labels)}
@@ -155,27 +159,29 @@ class PathStates:
 def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
     """Return the reward of each state, float64 (states,), in [0, 1]; state 0 is the goal.
 
-    The value of a state at a position of a path is the discounted probability that the path comes
-    to a goal from there:
+    The value of a state at a position of a path is the discounted probability of reaching a goal:
 
         V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'),    V_i(goal) = 1,
 
-    0 behind the end. The reward is its mean over all positions of all training paths, each
-    weighed by the probability that the state is there; 0 for a state that never is.
-
-    Notes
-    -----
-    Equations 3-5 of the paper differ in three ways. Equation 3 has weights in position of
-    probabilities, so that paths of strong features drown all others in the mean. The discount
-    is by the position from the end (eq. 4); with goals amid a path, as here, it has to be by the
-    way to the next goal. The mean of equation 5 is over all positions, those included where the
-    state cannot be: a state one click from the goal is there at one position of each path, and
-    its reward would be divided by the length of the paths.
+    and 0 after the end. The reward of a state is its mean value over all positions of the training
+    paths, weighted by the probability of the state; 0 for states of probability 0.
 
     Parameters
     ----------
-    sequences : the training paths
-    gamma : discount for each position, page or link, on the way to the goal, in (0, 1]
+    crf : ChainCRF
+        Trained chain model.
+    sequences : Sequences
+        Training paths.
+    gamma : float
+        Discount in (0, 1] per position, page or link, on the path to the goal.
+
+    Notes
+    -----
+    Equations 3-5 of the paper differ in three ways. Equation 3 has weights where probabilities
+    belong, so paths with strong features dominate the mean. Equation 4 discounts by the distance
+    from the end; here goals may occur within a path, so the distance to the next goal counts.
+    Equation 5 averages over all positions, even where the state is impossible. A state one click
+    from the goal occurs once in each path, and its reward would be divided by the path's length.
     """
     total, mass = np.zeros(crf.structure.states), np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):
@@ -185,7 +191,7 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
         value[:, 0] = 1.0
         for i in range(nodes.shape[1] - 2, -1, -1):
             onward = (nodes[:, i + 1] + beta[:, i + 1])[:, None, :] + crf.edge_
-            dead = beta[:, i] == -np.inf  # no way on from such a state
+            dead = beta[:, i] == -np.inf  # states without a continuation
             step = np.exp(onward - np.where(dead, 0.0, beta[:, i])[:, :, None])
             value = gamma * np.einsum("nst,nt->ns", step, value)
             value[:, 0] = 1.0
@@ -200,20 +206,13 @@ def printed_rewards(
 ) -> Floats:
     """Return the reward of each state by equations 3 to 5 as the paper prints them.
 
-    R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), 1 for a goal at the end n of the path and
-    0 for all else; the mean of R_n-k over k = 1 ... n - 1, weighed by gamma^k; and the mean of
-    that over all paths. Scaled so that the largest is 1, which the order of links does not see.
+    R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), with 1 for a goal at the end n of the path
+    and 0 for other states there. The mean over k = 1 ... n - 1 of R_n-k, weighted by gamma^k, is
+    averaged over all paths. Rewards are scaled to a maximum of 1, which keeps the order of links.
+    Equation 4 sums to k = n, that is R_0, in print; equation 3 ends at R_1.
 
-    Parameters
-    ----------
-    sequences, gamma : as for `rewards`
-    pages_only : whether the positions of the paper's sequences are pages, with links as
-        transitions; k is then counted in pages, and from 0: the goal is a state at n only, and
-        would be worth nothing
-
-    Notes
-    -----
-    The sum of equation 4 runs to k = n as printed, to R_0; equation 3 ends at R_1.
+    With `pages_only` the positions of the paper's sequences are pages, and links are transitions.
+    Then k counts pages from 0, since the goal state occurs at n only and would get no reward.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):

@@ -1,4 +1,4 @@
-"""Training paths: recorded by a person, extracted from labelled pages, kept in a file."""
+"""Training paths: recorded by a person, extracted from labelled pages, and stored in a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import read_rows, read_text
+from focuscrawl.foundation.user_input import read_csv_rows, read_text
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
@@ -24,18 +24,20 @@ if TYPE_CHECKING:
 
     Links = Callable[[str], list[str]]
 
-_STRAY = 3  # most clicks a fail goes on after it left the way
+_STRAY = 3  # maximum number of further clicks on a path to a fail
 
 
 @dataclass(frozen=True, slots=True)
 class SitePath:
-    """A walk over a site, from its front door on.
+    """A path through a site, from the start page to a goal or fail.
 
     Attributes
     ----------
-    pages : URLs, each linked to by the one before; the first is the start of the site
-    labels : one a page: a milestone, ``goal``, ``fail``, or None where it is not known; the
-        last is ``goal`` or ``fail``, the first is neither
+    pages : tuple[str, ...]
+        URLs of the pages; each page links to the next.
+    labels : tuple[str or None, ...]
+        Label of each page: a milestone, ``goal``, ``fail``, or None if unknown. The last is
+        ``goal`` or ``fail``, the first is neither.
     """
 
     pages: tuple[str, ...]
@@ -43,17 +45,17 @@ class SitePath:
 
     @property
     def start(self) -> str:
-        """The front door of the site."""
+        """Start page of the site."""
         return self.pages[0]
 
     @property
     def succeeds(self) -> bool:
-        """Tell whether the path ends in a goal."""
+        """Whether the path ends at a goal."""
         return self.labels[-1] == GOAL
 
 
 def write_paths(paths: Iterable[SitePath], out: Path) -> int:
-    """Write paths to a file, whole or not at all; return how many.
+    """Write paths to a file atomically, and return their number.
 
     Raises
     ------
@@ -63,9 +65,9 @@ def write_paths(paths: Iterable[SitePath], out: Path) -> int:
     lines = [json.dumps({"pages": path.pages, "labels": path.labels}) + "\n" for path in paths]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, "".join(lines))
+        write_atomically(out, "".join(lines))
     except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+        raise UserError(f"{out} cannot be written ({error.strerror}): give another file") from None
     return len(lines)
 
 
@@ -75,11 +77,11 @@ def read_paths(source: Path) -> list[SitePath]:
     Raises
     ------
     UserError
-        There is no such file, or a line of it is no path; it names the line.
+        The file does not exist, or a line is not a path.
     """
     if not source.exists():
         raise UserError(
-            f"{source} is not there: make paths with `focuscrawl paths extract` or `record`"
+            f"{source} not found: create paths with `focuscrawl paths extract` or `record`"
         )
     lines = read_text(source).splitlines()
     paths = []
@@ -89,9 +91,11 @@ def read_paths(source: Path) -> list[SitePath]:
                 paths.append(_path(json.loads(line)))
             except (ValueError, KeyError, TypeError) as error:
                 reason = " ".join(str(error).split())
-                raise UserError(f"{source}, line {number}: no path ({reason})") from None
+                raise UserError(f"{source}, line {number} is not a path: {reason}") from None
     if not paths:
-        raise UserError(f"{source} holds no path")
+        raise UserError(
+            f"{source} has no paths: create paths with `focuscrawl paths extract` or `record`"
+        )
     return paths
 
 
@@ -100,24 +104,24 @@ def _path(found: object) -> SitePath:
         raise TypeError("not an object with pages and labels")
     pages, labels = found["pages"], found["labels"]
     if not isinstance(pages, list) or not isinstance(labels, list) or len(pages) != len(labels):
-        raise ValueError("pages and labels must be lists of one length")
+        raise ValueError("pages and labels must be lists of equal length")
     if not pages:
-        raise ValueError("no page")
+        raise ValueError("pages must not be empty")
     urls = [normalize(url) if isinstance(url, str) else None for url in pages]
     if None in urls:
-        raise ValueError(f"{pages[urls.index(None)]!r} is no http(s) URL")
+        raise ValueError(f"{pages[urls.index(None)]!r} is not an http(s) URL")
     for label in labels:
         if label is not None and (not isinstance(label, str) or not label.isprintable()):
-            raise ValueError(f"{label!r} is no label")
+            raise ValueError(f"{label!r} is not a label")
     if labels[0] in {GOAL, FAIL}:
-        raise ValueError(f"its first page is where the site begins, neither {GOAL} nor {FAIL}")
+        raise ValueError(f"the label of the start page must not be {GOAL} or {FAIL}")
     if labels[-1] not in {GOAL, FAIL}:
         raise ValueError(f"the last label must be {GOAL} or {FAIL}")
     return SitePath(tuple(map(str, urls)), tuple(labels))
 
 
 class LinkChoice(NamedTuple):
-    """A link that a person can take, as `link_choices` lists them."""
+    """A link that a person can follow."""
 
     url: str
     anchor: str
@@ -125,14 +129,9 @@ class LinkChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class Walk:
-    """Where a person is on a site, and the paths saved on the way.
+    """Position of a person on a site, and the paths saved so far.
 
-    Each step gives a new one, so that every step can be undone.
-
-    Attributes
-    ----------
-    pages, labels : from the front door to here; labels are None where none was given
-    saved : paths that have ended
+    Each step returns a new `Walk`, so every step can be undone.
     """
 
     pages: tuple[str, ...]
@@ -141,26 +140,26 @@ class Walk:
 
     @classmethod
     def start_at(cls, start: str) -> Walk:
-        """Stand at the front door."""
+        """Return a walk at the start page `start`."""
         return cls((start,), (None,))
 
     @property
     def current_page(self) -> str:
-        """The page that is shown."""
+        """URL of the current page."""
         return self.pages[-1]
 
     def follow(self, url: str) -> Walk:
-        """Take a link."""
+        """Follow a link."""
         return replace(self, pages=(*self.pages, url), labels=(*self.labels, None))
 
     def back(self) -> Walk:
-        """Go back a page; at the front door stay."""
+        """Go back a page, unless the current page is the start page."""
         if len(self.pages) == 1:
             return self
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
 
     def label_page(self, label: str) -> Walk:
-        """Label this page, on this walk and in all paths saved that go through it."""
+        """Label the current page, also in the saved paths that contain the page."""
         return replace(
             self,
             labels=(*self.labels[:-1], label),
@@ -168,18 +167,16 @@ class Walk:
         )
 
     def finish_path(self, *, goal: bool) -> Walk:
-        """Save the path to here as one that ends in a goal or a fail, and go back a page."""
+        """Save the path to the current page as a path to a goal or fail, and go back a page."""
         ending = GOAL if goal else FAIL
         path = SitePath(self.pages, (*self.labels[:-1], ending))
         return replace(self, saved=(*self.saved, path)).back()
 
 
 def link_choices(view: PageView, targets: Sequence[str | None]) -> list[LinkChoice]:
-    """Return the links of a page that can be taken: each page once, by its first anchor.
+    """Return the distinct pages that a page links to, each with its first anchor.
 
-    Parameters
-    ----------
-    targets : where each of its links leads; None: nowhere
+    `targets` has the URL that each link leads to, or None for links that cannot be followed.
     """
     found: dict[str, LinkChoice] = {}
     for url, anchor in zip(targets, view.links.anchors, strict=True):
@@ -200,13 +197,7 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
 
 @dataclass(frozen=True)
 class PathSampling:
-    """How many training paths are taken of a site.
-
-    Attributes
-    ----------
-    goals : paths to goals, at most
-    fails : paths to fails for each of these
-    """
+    """Maximum number of paths to goals per site, and number of fails per path to a goal."""
 
     goals: int = 60
     fails: float = 3.0
@@ -221,104 +212,104 @@ def extract_paths(
     sampling: PathSampling,
     random_state: int,
 ) -> list[SitePath]:
-    """Return paths from `start` to goals, then to fails: what a person would have clicked.
+    """Return paths from `start` to goals, then to fails, as a person might follow them.
 
-    A person who wants all goals looks for a list of them. So goals are shared out among the pages
-    that link to them: first to the page that has the most for the clicks it takes to get there,
-    and so on with those that are left. Fails leave these ways for pages that link to no goal, and
-    some go on.
+    A person who wants all goals looks for lists of goals. So each goal is assigned to a page that
+    links to the goal, greedily: first to the page with the most goals relative to the clicks to
+    the page, then to the next page for the remaining goals. Paths to fails leave these paths for
+    pages that link to no goal; some continue with further clicks.
 
     Parameters
     ----------
-    links : gives the pages that a page links to, each once, in document order
-    goals : pages looked for
-    labels : milestones of pages; pages it lacks stay unlabelled, and those labelled
-        ``goal`` or ``fail`` are what `goals` makes them
+    start : str
+        Start page of the site.
+    links : Callable[[str], list[str]]
+        Returns the distinct pages that a page links to, in document order.
+    goals : AbstractSet[str]
+        Goal pages.
+    labels : Mapping[str, str]
+        Milestone of each labelled page. Labels ``goal`` and ``fail`` are ignored.
+    sampling : PathSampling
+        Number of paths.
+    random_state : int
+        Seed of the sample.
     """
     rng = np.random.default_rng(random_state)
-    ways = _GoalPaths(start, links, goals)
-    reached = [goal for goal in ways.order if goal in goals and goal != start]
+    site_paths = _GoalPaths(start, links, goals)
+    reached = [goal for goal in site_paths.order if goal in goals and goal != start]
     if len(reached) > sampling.goals:
         chosen = rng.choice(len(reached), sampling.goals, replace=False)
         reached = [reached[i] for i in np.sort(chosen).tolist()]
-    found = [ways.to(goal) for goal in reached]
-    walks = found + _sample_fails(ways, found, round(sampling.fails * len(found)), rng)
-    return [_labelled_path(walk, goals, ways.leading, labels) for walk in walks]
+    found = [site_paths.path_to(goal) for goal in reached]
+    walks = found + _sample_fails(site_paths, found, round(sampling.fails * len(found)), rng)
+    return [_labelled_path(walk, goals, site_paths.on_paths, labels) for walk in walks]
 
 
 class _GoalPaths:
-    """The ways from a start to its goals.
-
-    Attributes
-    ----------
-    links : as in `extract_paths`
-    order : pages that can be reached, nearest first
-    lists : goals that each page links to, where there are any
-    leading : pages on the ways, goals included
-    """
+    """Paths from a start page to goals."""
 
     def __init__(self, start: str, links: Links, goals: AbstractSet[str]) -> None:
         self.links = links
-        self.order = [start]
+        self.order = [start]  # reachable pages by distance
         self._depth = {start: 0}
         self._parent: dict[str, str] = {}
-        waiting = deque([start])
-        while waiting:
-            page = waiting.popleft()
+        queue = deque([start])
+        while queue:
+            page = queue.popleft()
             for target in links(page):
                 if target not in self._depth:
                     self._depth[target] = self._depth[page] + 1
                     self._parent[target] = page
                     self.order.append(target)
-                    waiting.append(target)
-        self.lists = {
+                    queue.append(target)
+        self.goal_links = {
             page: found
             for page in self.order
             if (found := goals & set(links(page)) - {page, start})
         }
-        self._share_out(goals & self._depth.keys() - {start})
-        self.leading = {page for goal in goals & self._depth.keys() for page in self.to(goal)}
+        self._assign_goals(goals & self._depth.keys() - {start})
+        self.on_paths = {  # with the goals
+            page for goal in goals & self._depth.keys() for page in self.path_to(goal)
+        }
 
-    def _share_out(self, goals: AbstractSet[str]) -> None:
+    def _assign_goals(self, goals: AbstractSet[str]) -> None:
         left = set(goals)
-        lists = {page: set(found) for page, found in self.lists.items()}
+        lists = {page: set(found) for page, found in self.goal_links.items()}
         while left:
             best = max(
                 lists, key=lambda page: len(lists[page]) / (self._depth[page] + len(lists[page]))
             )
-            taken = lists.pop(best) & left
-            # not by way of themselves
-            taken -= set(self.to(best))
-            self._parent.update(dict.fromkeys(taken, best))
-            left -= taken
+            # a goal on the path to `best` cannot be reached through `best`
+            assigned = (lists.pop(best) & left) - set(self.path_to(best))
+            self._parent.update(dict.fromkeys(assigned, best))
+            left -= assigned
             lists = {page: rest for page, found in lists.items() if (rest := found & left)}
             if not lists:
                 break
 
-    def to(self, page: str) -> list[str]:
-        """Return the way from the start to a page."""
-        way = [page]
-        while way[-1] in self._parent:
-            way.append(self._parent[way[-1]])
-        return way[::-1]
+    def path_to(self, page: str) -> list[str]:
+        path = [page]
+        while path[-1] in self._parent:
+            path.append(self._parent[path[-1]])
+        return path[::-1]
 
 
 def _sample_fails(
-    ways: _GoalPaths,
+    site_paths: _GoalPaths,
     found: list[list[str]],
     count: int,
     rng: np.random.Generator,
 ) -> list[list[str]]:
-    """Return walks that leave the ways found, each by another link as long as there are."""
+    """Return walks that leave the paths in `found`, each by another link while there are any."""
     prefixes: dict[str, list[str]] = {}
-    for way in found:
-        for i, page in enumerate(way):
-            prefixes.setdefault(page, way[: i + 1])
+    for path in found:
+        for i, page in enumerate(path):
+            prefixes.setdefault(page, path[: i + 1])
     exits = [
         [*prefix, target]
         for page, prefix in prefixes.items()
-        for target in ways.links(page)
-        if target not in ways.leading and target not in ways.lists
+        for target in site_paths.links(page)
+        if target not in site_paths.on_paths and target not in site_paths.goal_links
     ]
     if not exits:
         return []
@@ -328,8 +319,10 @@ def _sample_fails(
         for _ in range(int(rng.integers(1, _STRAY + 1))):
             onward = [
                 target
-                for target in ways.links(walk[-1])
-                if target not in walk and target not in ways.leading and target not in ways.lists
+                for target in site_paths.links(walk[-1])
+                if target not in walk
+                and target not in site_paths.on_paths
+                and target not in site_paths.goal_links
             ]
             if not onward:
                 break
@@ -339,35 +332,29 @@ def _sample_fails(
 
 
 def _labelled_path(
-    walk: list[str], goals: AbstractSet[str], leading: AbstractSet[str], labels: Mapping[str, str]
+    walk: list[str], goals: AbstractSet[str], on_paths: AbstractSet[str], labels: Mapping[str, str]
 ) -> SitePath:
     given: list[str | None] = []
     for page in walk:
         label = labels.get(page)
-        if page in goals and page != walk[0]:  # a walk is one to other goals
+        if page in goals and page != walk[0]:  # a start page is the start of paths to other goals
             given.append(GOAL)
-        elif page in leading:
+        elif page in on_paths:
             given.append(None if label in {GOAL, FAIL} else label)
         else:
-            given.append(FAIL)  # whatever it is: it leads nowhere
+            given.append(FAIL)  # with any other label, since no path from the page leads to a goal
     return SitePath(tuple(walk), tuple(given))
 
 
 @dataclass(frozen=True)
 class PageLabels:
-    """Labels of pages, by their URLs.
-
-    Attributes
-    ----------
-    labels : what each page is
-    sites : whose it is; empty where the table does not say
-    """
+    """Labels and sites of pages, by URL; ``sites`` is empty if the table has no sites."""
 
     labels: dict[str, str]
     sites: dict[str, str]
 
     def goals(self, goal: str, start: str) -> set[str]:
-        """Return the pages labelled `goal`, or below it; of the site of `start` if it has one."""
+        """Return the pages labelled `goal` or below `goal`, of the site of `start` if known."""
         site = self.sites.get(start)
         return {
             url
@@ -384,19 +371,24 @@ def read_page_labels(
     label: str = "topic",
     site: str | None = None,
 ) -> PageLabels:
-    """Read a CSV file with a column ``url``.
+    """Read a CSV file of page labels with a column ``url``.
 
     Parameters
     ----------
-    resolve : maps normalised URLs to how the web spells them; None: not there, and left out
-    label, site : names of the columns of labels, and of sites
+    path : Path
+        CSV file.
+    resolve : Callable[[list[str]], Iterable[str or None]]
+        Maps normalised URLs to the web's URLs, or to None for URLs that the web lacks.
+    label, site : str, str or None
+        Columns of the labels and of the sites.
 
     Raises
     ------
     UserError
+        The file cannot be read, lacks a column, or has no URL of the web.
         The file cannot be read, lacks a column, or names no page that the web has.
     """
-    rows = read_rows(path, ["url", label, *([] if site is None else [site])])
+    rows = read_csv_rows(path, ["url", label, *([] if site is None else [site])])
     read = [(url, row) for _, row in rows if (url := normalize(row["url"])) is not None]
     known = list(resolve([url for url, _ in read]))
     found = PageLabels({}, {})
@@ -406,5 +398,5 @@ def read_page_labels(
             if site is not None:
                 found.sites[url] = row[site]
     if not found.labels:
-        raise UserError(f"{path} labels no page of the web: is it the table of another one?")
+        raise UserError(f"{path} has no URL of the web: give the labels of this web")
     return found

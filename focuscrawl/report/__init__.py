@@ -1,14 +1,10 @@
-"""What a crawl achieved: measures, summaries, figures, pages; and why it fetched what it fetched.
+"""Reports on crawls for people and notebooks; reads the store of a crawl and never writes to it.
 
-Here: everything that reads a finished or a running crawl's store to show it to a person or to a
-notebook. Not here: anything that writes to the store.
-
-- `summary` (with `outcome`, `stop_reasons`, `traps`, `revisits`, `harvest_falls`): the end of a
-  crawl; needs no pandas and no matplotlib, so that it can be told at once
-- `measures`, `figures`, `learning_curves`, `comparison`: for notebooks and ``focuscrawl report``,
-  whose page is made by `html`
-- `why`, `link_reasons`: one URL; `prestige`: hubs and authorities; `goals`: what a forage found
-- `status`: how a crawl is doing at this moment
-- `stores`, `url_lookup`: what a user names; `plain_text`, `prestige_text`, `templates`,
-  `figure_style`: how it is shown
+- `summary`, `outcomes`, `status`: numbers and state of a crawl; without pandas and matplotlib,
+  which are slow to import
+- `measures`, `figures`, `comparison`, `html_report`: for notebooks and ``focuscrawl report``
+- `crawl_plan`: start pages and costs before a crawl, for ``focuscrawl plan``
+- `why`, `url_lookup`: one URL; `url_tables`: tables of URLs; `prestige`: hubs and authorities;
+  `goals`: goal pages of a forage
+- `plain_text`, `templates`: formatting of text and HTML
 """

@@ -1,4 +1,4 @@
-"""Several crawls compared at equal numbers of fetches; two beside each other."""
+"""Compares several crawls at equal numbers of fetches, and the pages of two crawls."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.databases import open_database
-from focuscrawl.foundation.files import draft_of
+from focuscrawl.foundation.files import replace_atomically
 from focuscrawl.report.measures import harvest_rate, load_pages, moving_harvest_rate
-from focuscrawl.report.plain_text import one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -24,42 +24,34 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-#: crawls are compared when these are the same (methods 1)
+#: crawls are comparable if they agree in these (methods 1)
 _SAME = ("topic", "web", "critic")
 
 
-_POINTS = 300  # of a curve
-SHOWN = 100  #: pages of a part at a time
-PARTS = ("only_a", "both", "only_b")  #: of the pages of two crawls
+_POINTS = 300  # points of a curve
+SHOWN = 100  #: pages of a part shown at once
+PARTS = ("only_a", "both", "only_b")  #: parts of the pages of two crawls
 
 
 @dataclass(frozen=True)
-class Compared:
-    """One crawl among several.
+class ComparedCrawl:
+    """A crawl in a comparison."""
 
-    Attributes
-    ----------
-    label : strategy, topic, folder: as much of it as tells the crawls apart
-    fetched : all of its fetches
-    loss_rate : over all of its fetches; None before the first
-    common_loss_rate : over as many fetches as the shortest crawl has
-    loss_reduction : 1 - common loss / common loss of the first crawl (methods 1); None for the
-        first, for crawls of another topic, web or critic, and where the first has no loss
-    """
-
-    label: str
-    fetched: int
-    loss_rate: float | None
-    common_loss_rate: float | None
+    label: str  #: name of the crawl, see `crawl_labels`
+    fetched: int  #: all fetches of the crawl
+    loss_rate: float | None  #: loss rate of all fetches; None before the first fetch
+    common_loss_rate: float | None  #: loss rate of as many fetches as the shortest crawl has
+    #: 1 - common loss / common loss of the first crawl (methods 1). None for the first crawl, for
+    #: crawls with another topic, web or critic, and if the first crawl has no loss.
     loss_reduction: float | None
 
 
-def labels(summaries: Sequence[Summary]) -> list[str]:
-    """Name crawls by strategy, then topic, then folder: as much as tells them apart.
+def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
+    """Name crawls by strategy, and if that is ambiguous by topic and folder as well.
 
-    One crawl alone is named by strategy and topic.
+    A single crawl is named by strategy and topic.
     """
-    folders = [Path(summary.home) for summary in summaries]
+    folders = [Path(summary.folder) for summary in summaries]
     parts = [
         [one_line(summary.identity.get("strategy", "?")) for summary in summaries],
         [
@@ -67,7 +59,7 @@ def labels(summaries: Sequence[Summary]) -> list[str]:
             for summary in summaries
         ],
         [folder.name for folder in folders],
-        [summary.home for summary in summaries],
+        [summary.folder for summary in summaries],
     ]
     if len(summaries) == 1:
         return [f"{parts[0][0]}, {parts[1][0]}"]
@@ -81,12 +73,13 @@ def labels(summaries: Sequence[Summary]) -> list[str]:
     return named
 
 
-def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> list[Compared]:
+def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> list[ComparedCrawl]:
     """Compare crawls at the number of fetches that all of them have.
 
     Parameters
     ----------
-    summaries, crawls : summary and pages (`load_pages`) of each crawl; the first is the baseline
+    summaries, crawls : sequence
+        Summary and pages (`load_pages`) of each crawl. The first crawl is the baseline.
     """
     common = min(map(len, crawls))
     rates = [harvest_rate(pages) for pages in crawls]
@@ -94,14 +87,14 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
     baseline = losses[0]
     rows = []
     for label, summary, rate, loss in zip(
-        labels(summaries), summaries, rates, losses, strict=True
+        crawl_labels(summaries), summaries, rates, losses, strict=True
     ):
         same = _comparable(summary, summaries[0])
         reduction = None
         if same and summary is not summaries[0] and loss is not None and baseline:
             reduction = 1.0 - loss / baseline
         rows.append(
-            Compared(
+            ComparedCrawl(
                 label=label,
                 fetched=len(rate),
                 loss_rate=1.0 - float(rate.iloc[-1]) if len(rate) else None,
@@ -112,8 +105,8 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
     return rows
 
 
-def consecutive(summaries: Sequence[Summary]) -> bool:
-    """Tell whether a crawl may have learned from those before it: one topic, one strategy."""
+def have_same_topic_and_strategy(summaries: Sequence[Summary]) -> bool:
+    """Return whether all crawls have the same topic and strategy."""
     whose = {(each.identity.get("topic"), each.identity.get("strategy")) for each in summaries}
     return len(summaries) > 1 and len(whose) == 1
 
@@ -122,27 +115,29 @@ def _comparable(summary: Summary, first: Summary) -> bool:
     return all(summary.identity.get(key) == first.identity.get(key) for key in _SAME)
 
 
-def in_one_sentence(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> str | None:
-    """Say how many pages on the topic each crawl had for the same number of fetches.
+def describe_relevant_counts(
+    summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]
+) -> str | None:
+    """Describe how many relevant pages each crawl found in the same number of fetches.
 
-    None for crawls of different topics, webs or critics.
+    Return None for crawls with different topics, webs or critics.
     """
     if not all(_comparable(summary, summaries[0]) for summary in summaries):
         return None
     common = min(map(len, crawls))
     had = [int((pages["relevance"].iloc[:common] > RELEVANT).sum()) for pages in crawls]
-    each = [f"{n:,} with {name}" for n, name in zip(had, labels(summaries), strict=True)]
-    return f"of {common:,} fetches each, pages on the topic: {', '.join(each)}"
+    each = [f"{n:,} with {name}" for n, name in zip(had, crawl_labels(summaries), strict=True)]
+    return f"relevant pages in {common:,} fetches each: {', '.join(each)}"
 
 
-def heading(compared: Sequence[Compared]) -> list[str]:
-    """Return the names of the columns of `cells`."""
+def column_names(compared: Sequence[ComparedCrawl]) -> list[str]:
+    """Return the names of the columns of `row_cells`."""
     common = min(row.fetched for row in compared)
     return ["crawl", "fetched", "loss rate", f"loss at {common:,}", "loss reduction"]
 
 
-def cells(row: Compared) -> list[str]:
-    """Return what is shown of one crawl; a dash where there is nothing to say."""
+def row_cells(row: ComparedCrawl) -> list[str]:
+    """Return the cells of one crawl; a dash for a missing value."""
     rates = [
         "-" if rate is None else f"{rate:.3f}" for rate in (row.loss_rate, row.common_loss_rate)
     ]
@@ -150,24 +145,26 @@ def cells(row: Compared) -> list[str]:
     return [row.label, f"{row.fetched:,}", *rates, reduction]
 
 
-def text(compared: Sequence[Compared]) -> str:
+def format_comparison(compared: Sequence[ComparedCrawl]) -> str:
     """Return the comparison for a terminal."""
-    return "\n".join(table([heading(compared), *map(cells, compared)], left={0}))
+    return "\n".join(align_columns([column_names(compared), *map(row_cells, compared)], left={0}))
 
 
-def two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[str, Any]:
+def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[str, Any]:
     """Compare two crawls, which may be running.
 
     Parameters
     ----------
-    lists : file that all pages of each part are written to, for `pages_of_part`; it may be there
+    lists : Path or None
+        File for all pages of each part, for `load_part_pages`; an existing file is replaced.
 
     Returns
     -------
-    ``labels``; ``heading`` and ``rows`` of `focuscrawl.report.comparison`; ``sentence``, or None;
-    ``curves``, of each (fetches, harvest rate so far, of late), of late None where nothing is;
-    and the `PARTS` ``only_a``, ``both``, ``only_b``: ``pages``, ``relevant``, and ``best``, the
-    `SHOWN` most relevant of them, with ``url``, ``title`` and relevance in ``a`` and ``b``.
+    dict
+        ``labels``; ``heading`` and ``rows`` of the table; ``sentence`` (str or None); ``curves``:
+        for each crawl (fetches, harvest rate, recent harvest rate or None); and for each of
+        `PARTS` the numbers ``pages`` and ``relevant``, and ``best``: the `SHOWN` most relevant
+        pages with ``url``, ``title`` and the relevance in ``a`` and ``b``.
     """
     summaries = [Summary.of(store) for store in (a, b)]
     pages = [load_pages(store) for store in (a, b)]
@@ -175,29 +172,31 @@ def two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) -> dict[
     of_a, of_b = (each.set_index("url") for each in pages)
     both = of_a.join(of_b[["relevance"]], how="inner", rsuffix="_b")
     parts = {
-        "only_a": _Part(of_a[~of_a.index.isin(of_b.index)], "relevance", None),
-        "both": _Part(both, "relevance", "relevance_b"),
-        "only_b": _Part(of_b[~of_b.index.isin(of_a.index)], None, "relevance"),
+        "only_a": _PagePart(of_a[~of_a.index.isin(of_b.index)], "relevance", None),
+        "both": _PagePart(both, "relevance", "relevance_b"),
+        "only_b": _PagePart(of_b[~of_b.index.isin(of_a.index)], None, "relevance"),
     }
     if lists is not None:
-        _write(lists, parts)
+        _write_parts(lists, parts)
     return {
-        "labels": labels(summaries),
-        "heading": heading(compared),
-        "rows": [cells(each) for each in compared],
-        "sentence": in_one_sentence(summaries, pages),
+        "labels": crawl_labels(summaries),
+        "heading": column_names(compared),
+        "rows": [row_cells(each) for each in compared],
+        "sentence": describe_relevant_counts(summaries, pages),
         "curves": [_curve(each) for each in pages],
         **{name: part.best() for name, part in parts.items()},
     }
 
 
-def pages_of_part(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
-    """Return pages of a part, the most relevant first: those from the place `start` on.
+def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
+    """Return `n` pages of a part from index `start`, in the order of their relevance.
 
     Parameters
     ----------
-    lists : file that `two_crawls` has written
-    part : one of `PARTS`
+    lists : Path
+        File of `compare_two_crawls`.
+    part : str
+        One of `PARTS`.
     """
     with closing(open_database(lists, mode="ro")) as connection:
         rows = connection.execute(
@@ -208,8 +207,8 @@ def pages_of_part(lists: Path, part: str, start: int, n: int = SHOWN) -> list[di
         return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _write(path: Path, parts: dict[str, _Part]) -> None:
-    with draft_of(path) as draft, closing(open_database(draft)) as connection:
+def _write_parts(path: Path, parts: dict[str, _PagePart]) -> None:
+    with replace_atomically(path) as draft, closing(open_database(draft)) as connection:
         connection.execute("BEGIN")
         connection.execute(
             "CREATE TABLE page (part TEXT, place INTEGER, url TEXT, title TEXT, a REAL, b REAL, "
@@ -232,13 +231,15 @@ def _curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
     ]
 
 
-class _Part:
-    """Some pages of two crawls, the most relevant first.
+class _PagePart:
+    """A part of the pages of two crawls, in the order of their relevance.
 
     Parameters
     ----------
-    pages : by URL
-    a, b : columns of their relevance; None for the crawl that has not fetched them
+    pages : DataFrame
+        Pages, indexed by URL.
+    a, b : str or None
+        Columns of the relevance in each crawl; None for a crawl that has not fetched the pages.
     """
 
     def __init__(self, pages: pd.DataFrame, a: str | None, b: str | None) -> None:
@@ -257,7 +258,7 @@ class _Part:
         yield from zip(pages.index, pages["title"], a, b, strict=True)
 
     def best(self) -> dict[str, Any]:
-        """Return how many there are, how many of them relevant, and the first."""
+        """Return the number of pages, of relevant pages, and the first pages."""
         return {
             "pages": len(self._pages),
             "relevant": self._relevant,

@@ -1,7 +1,7 @@
-"""Figures: one style, the curves of crawls, completeness, learning from crawl to crawl.
+"""Figures of crawls in one style, for reports, studies and notebooks.
 
-Pages are as `focuscrawl.report.measures.load_pages` returns them. The matplotlib figures belong to
-nobody: save one with `png`, or show it in a notebook.
+Pages are tables of `focuscrawl.report.measures.load_pages`. The figures do not use pyplot: save a
+figure with `png`, or show it in a notebook.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import measures
-from focuscrawl.report.plain_text import middle
+from focuscrawl.report.plain_text import shorten_middle
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.report.outcomes import Milestone
 
 
 _DPI = 150
-_LETTERS = 8  # of a legend in an inch of a figure
+_LETTERS_PER_INCH = 8  # characters of a legend
 _STYLE: dict[str, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -49,14 +49,14 @@ _STYLE: dict[str, Any] = {
     "legend.handlelength": 3.2,
     "figure.constrained_layout.use": True,
 }
-# Colours that differ in lightness, too, and to colour-blind eyes (after Okabe and Ito).
+# Colours that also differ in lightness and for colour-blind people (after Okabe and Ito).
 _COLOURS = ("#000000", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _DASHES = ("-", (0, (6, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (3, 1.5)))
 
-_MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes, where there are a dozen curves
-_LEARNING_POINTS = 200  # of a curve
-_CURVE_POINTS = 2000  # of a curve; more than a figure has pixels
-#: looks of milestones; two of them after one fetch can both be seen
+_MARKERS = "osD^vPX*<>hpd8"  # for figures with a dozen curves
+_LEARNING_POINTS = 200  # points of a learning curve
+_CURVE_POINTS = 2000  # points of a curve; more than a figure has pixels
+#: markers of milestones; several at one fetch are all visible
 _MARKS: dict[str, dict[str, Any]] = {
     "restart": {"marker": "|", "ms": 18, "mew": 1.5},
     "alarm": {"marker": "v", "ms": 8, "mec": "white"},
@@ -64,52 +64,55 @@ _MARKS: dict[str, dict[str, Any]] = {
 }
 
 
-class Line(NamedTuple):
-    """How the n-th crawl of a figure is drawn."""
+class LineStyle(NamedTuple):
+    """Colour and dashes of the n-th crawl of a figure."""
 
     colour: str
     dashes: Any
 
     @classmethod
-    def of(cls, number: int) -> Line:
-        """Return the look of crawl `number`, from 0; 35 differ."""
+    def of(cls, number: int) -> LineStyle:
+        """Return the style of crawl `number`, from 0; 35 styles differ."""
         return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
 
     def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str, **look: Any) -> None:
-        """Draw a curve and name it in the legend; `look` is what else matplotlib is to know."""
+        """Draw a labelled curve; `look` are further options of matplotlib."""
         style = {"color": self.colour, "ls": self.dashes, "lw": 1.8, **look}
-        plot.plot(x, y, label=plain(label), **style)
+        plot.plot(x, y, label=escape_label(label), **style)
 
 
-def evenly_spread(n: int, most: int) -> NDArray[np.int64]:
-    """Choose at most `most` of n points of a curve, the first and the last among them."""
+def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
+    """Return at most `most` indexes of n points of a curve, with the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
 @contextmanager
-def axes(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes]]:
-    """Give a figure of one plot in the house style, in inches; no global state is kept."""
+def single_plot(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes]]:
+    """Yield a figure with one plot in the common style; the sizes are in inches."""
     with mpl.rc_context():
-        mpl.rcdefaults()  # a `matplotlibrc` of the current folder may be a stranger's
+        mpl.rcdefaults()  # a `matplotlibrc` of the current folder is untrusted
         mpl.rcParams.update(_STYLE)  # type: ignore[arg-type]  # wants a Literal a key
         figure = Figure(figsize=(width, height), dpi=_DPI)
         yield figure, figure.add_subplot()
 
 
-def legend(
+def add_legend(
     figure: Figure,
     named: Mapping[str, Artist] | None = None,
     *,
     columns: int = 4,
     **look: Any,
 ) -> None:
-    """Name what is drawn, beside the plots: in so many columns as are whole.
+    """Add a legend outside the plots, with as many columns as fit.
 
     Parameters
     ----------
-    named : what to name, by its label; None: all that has one
-    columns : at most
-    look : what else matplotlib is to know; it goes below the plots by default
+    named : mapping or None
+        Artists by label; None: all labelled artists.
+    columns : int
+        Largest number of columns.
+    look
+        Options of matplotlib; the legend is below the plots by default.
     """
     look = {"loc": "outside lower left", **look}
     if named is None:
@@ -117,33 +120,33 @@ def legend(
         for plot in figure.axes:
             handles, labels = plot.get_legend_handles_labels()
             named.update(zip(labels, handles, strict=True))
-    longest = int(_LETTERS * figure.get_figwidth())
-    labels = [middle(label, longest) for label in named]
+    longest = int(_LETTERS_PER_INCH * figure.get_figwidth())
+    labels = [shorten_middle(label, longest) for label in named]
     for count in range(min(columns, len(labels)), 0, -1):
         drawn = figure.legend([*named.values()], labels, ncols=count, **look)
-        with _any_script():
+        with _ignoring_missing_glyphs():
             if count == 1 or drawn.get_window_extent().width <= figure.bbox.width:
                 return
         drawn.remove()
 
 
 @contextmanager
-def _any_script() -> Iterator[None]:
-    """Draw a topic's name in a script that the font lacks, too: boxes will do."""
+def _ignoring_missing_glyphs() -> Iterator[None]:
+    """Ignore the warning about scripts that the font lacks; boxes are drawn for them."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
         yield
 
 
 def png(figure: Figure, dpi: float = _DPI) -> bytes:
-    """Draw a figure with so many points an inch; the same data give the same bytes."""
-    with _any_script(), BytesIO() as file:
+    """Return a figure as PNG; equal figures give equal bytes."""
+    with _ignoring_missing_glyphs(), BytesIO() as file:
         figure.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
         return file.getvalue()
 
 
-def plain(text: str) -> str:
-    """Keep a label from being read as mathematics, or as hidden (a leading underscore)."""
+def escape_label(text: str) -> str:
+    """Escape ``$`` (mathematics) and a leading underscore (hidden label) for matplotlib."""
     text = text.replace("$", r"\$")
     return f"\u200b{text}" if text.startswith("_") else text
 
@@ -161,15 +164,20 @@ def curves_figure(
 
     Parameters
     ----------
-    curves : x and y, by label
-    labels : of all curves of a report, of which these may be some: each keeps its look in all
-        figures; None: `curves`
-    marked : with markers, which tell a dozen curves apart
-    columns : of the legend, at most
-    height : inches
-    looks : labels and limits of the axes, as `matplotlib.axes.Axes.set` takes them
+    curves : mapping
+        x and y by label.
+    labels : sequence of str or None
+        Labels of all curves of a report, so that a curve has the same style in all figures.
+    marked : bool
+        Draw markers, which distinguish a dozen curves.
+    columns : int
+        Largest number of columns of the legend.
+    height : float
+        Height in inches.
+    looks
+        Options of `matplotlib.axes.Axes.set`, such as labels and limits of the axes.
     """
-    with axes(height=height) as (figure, plot):
+    with single_plot(height=height) as (figure, plot):
         for number, label in enumerate(curves if labels is None else labels):
             if label not in curves:
                 continue
@@ -178,24 +186,25 @@ def curves_figure(
                 marker = _MARKERS[number % len(_MARKERS)]
                 look = {"marker": marker, "markevery": (number % 10, 20)}
                 look |= {"lw": 1.6, "ms": 5, "mfc": "white"}
-            Line.of(number).draw(plot, *curves[label], label, **look)
+            LineStyle.of(number).draw(plot, *curves[label], label, **look)
         plot.set(**looks)
         if curves:
-            legend(figure, columns=columns, fontsize=8.5 if marked else None)
+            add_legend(figure, columns=columns, fontsize=8.5 if marked else None)
     return figure
 
 
-def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figure:
+def completeness_figure(estimates: Sequence[RecallEstimate], number: int = 0) -> Figure:
     """Draw the estimated recall with its interval against fetches.
 
     Parameters
     ----------
-    number : of the crawl among those of the report, from 0; it has the colour of its curve
+    number : int
+        Index of the crawl in the report, which selects its colour.
     """
     fetched = [each.fetched for each in estimates]
     low, high = zip(*(each.interval for each in estimates), strict=True)
-    line = Line.of(number)
-    with axes(height=3.2) as (figure, plot):
+    line = LineStyle.of(number)
+    with single_plot(height=3.2) as (figure, plot):
         plot.fill_between(fetched, low, high, color=line.colour, alpha=0.15, lw=0)
         line.draw(plot, fetched, [each.recall for each in estimates], "estimate")
         plot.set(
@@ -208,33 +217,31 @@ def completeness_figure(estimates: Sequence[Estimate], number: int = 0) -> Figur
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The learning curve of one crawl: what it gains by those before it (methods 8).
+class LearningCurve:
+    """Learning curve of one crawl in a sequence of crawls (methods 8).
 
-    The paper draws the share of relevant pages collected against the share of pages collected. A
-    curve above the one before is positive learning. How many relevant pages there are nobody knows
-    on the live Web, so those count that any of the crawls compared has found (*pooling*, as in
-    the evaluation of retrieval).
-
-    Attributes
-    ----------
-    label : of the crawl
-    share : float64 (n,), of the pooled relevant pages, collected by the first 1, 2, ... fetches
-    area : mean of `share` over the fetches, those that a crawl did not make counted as in vain
+    The curve shows the share of relevant pages found against the share of the fetches. A curve
+    above that of the crawl before is positive learning. The relevant pages are those that any of
+    the compared crawls has found (*pooling*), because their number is unknown on the live Web.
     """
 
-    label: str
+    label: str  #: name of the crawl
+    #: of shape (n_fetches,): share of the pooled relevant pages after 1, 2, ... fetches
     share: NDArray[np.float64]
-    area: float
+    area: float  #: mean of `share` over the fetches. A shorter crawl keeps its last share.
 
 
-def learning_curves(crawls: Mapping[str, pd.DataFrame], budget: int | None = None) -> list[Curve]:
+def learning_curves(
+    crawls: Mapping[str, pd.DataFrame], budget: int | None = None
+) -> list[LearningCurve]:
     """Return the learning curves of crawls, in their order.
 
     Parameters
     ----------
-    crawls : by label, with columns ``url`` and ``relevance``, a row a fetch
-    budget : fetches that are looked at; None: as many as the longest crawl has
+    crawls : mapping of DataFrame
+        Tables by label, with a row for each fetch and the columns ``url`` and ``relevance``.
+    budget : int or None
+        Number of fetches that count; None: those of the longest crawl.
     """
     most = budget or max(map(len, crawls.values()), default=0)
     found = {
@@ -247,12 +254,12 @@ def learning_curves(crawls: Mapping[str, pd.DataFrame], budget: int | None = Non
         share = np.zeros(most)
         share[: len(urls)] = urls.notna().cumsum() / max(pool, 1)
         share[len(urls) :] = share[len(urls) - 1] if len(urls) else 0.0
-        curves.append(Curve(label, share, float(share.mean()) if most else 0.0))
+        curves.append(LearningCurve(label, share, float(share.mean()) if most else 0.0))
     return curves
 
 
-def learned(curves: Sequence[Curve]) -> list[str]:
-    """Say for each crawl how it did, and by how much its area is above that of the one before."""
+def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
+    """Return a line for each crawl: its area, and the gain over the crawl before."""
     lines = []
     for i, curve in enumerate(curves):
         found = float(curve.share[-1]) if len(curve.share) else 0.0
@@ -265,22 +272,22 @@ def learned(curves: Sequence[Curve]) -> list[str]:
     return lines
 
 
-def learning_figure(curves: Sequence[Curve]) -> Figure:
+def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
     """Draw learning curves."""
     return curves_figure(
-        {curve.label: points(curve) for curve in curves},
+        {curve.label: curve_points(curve) for curve in curves},
         columns=2,
         xlabel="% of the fetches",
-        ylabel="% of the relevant pages found by any",
+        ylabel="% of the pooled relevant pages",
         xlim=(0, 100),
         ylim=(-1, 101),
     )
 
 
-def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return a curve in percent, thinned, from (0, 0) on."""
+def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return x and y of the curve in percent, with fewer points, starting at (0, 0)."""
     n = len(curve.share)
-    chosen = evenly_spread(n, _LEARNING_POINTS)
+    chosen = evenly_spaced(n, _LEARNING_POINTS)
     at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])
     return at, np.concatenate([[0.0], 100.0 * curve.share[chosen]])
 
@@ -292,15 +299,17 @@ def loss_figure(
 
     Parameters
     ----------
-    crawls : pages of each crawl by its label
-    milestones : what happened to a crawl, by its label; marked on its curve
+    crawls : mapping of DataFrame
+        Pages of each crawl by label.
+    milestones : mapping or None
+        Milestones of each crawl by label, marked on its curve.
     """
     windows, seen = set(), set()
-    with axes() as (figure, plot):
+    with single_plot() as (figure, plot):
         for number, (label, pages) in enumerate(crawls.items()):
-            line, window = Line.of(number), measures.default_window(len(pages))
+            line, window = LineStyle.of(number), measures.default_window(len(pages))
             rate = measures.loss_rate(pages)
-            shown = evenly_spread(len(pages), _CURVE_POINTS)
+            shown = evenly_spaced(len(pages), _CURVE_POINTS)
             if len(pages) > window:
                 windows.add(window)
                 moving = 1.0 - measures.moving_harvest_rate(pages, window)
@@ -309,14 +318,14 @@ def loss_figure(
                 )
             line.draw(plot, pages.index[shown], rate.iloc[shown], label)
             for kind, look in _MARKS.items():
-                told = (milestones or {}).get(label, ())
-                at = [each.seq for each in told if each.kind == kind and each.seq in rate.index]
+                events = (milestones or {}).get(label, ())
+                at = [each.seq for each in events if each.kind == kind and each.seq in rate.index]
                 if at:
                     seen.add(kind)
                     plot.plot(at, rate[at], ls="", color=line.colour, **look)
         if windows:
             spans = " or ".join(map(str, sorted(windows)))
-            plot.plot([], [], color="0.4", lw=0.7, label=f"thin: the last {spans} fetches only")
+            plot.plot([], [], color="0.4", lw=0.7, label=f"thin: last {spans} fetches")
         for kind, look in _MARKS.items():
             if kind in seen:
                 plot.plot([], [], ls="", color="0.4", label=kind, **look)
@@ -328,24 +337,25 @@ def loss_figure(
             ylim=(-0.01, 1.01),
         )
         if longest:
-            legend(figure, columns=3)
-        _say_if_empty(plot, longest)
+            add_legend(figure, columns=3)
+        _label_if_empty(plot, longest)
     return figure
 
 
 def relevance_figure(pages: pd.DataFrame, number: int = 0) -> Figure:
-    """Draw how many fetches had which relevance.
+    """Draw the histogram of the relevance of the fetches.
 
     Parameters
     ----------
-    number : of the crawl among those of the report, from 0; it has the colour of its curve
+    number : int
+        Index of the crawl in the report, which selects its colour.
     """
     histogram = measures.relevance_histogram(pages)
     left, width = histogram.index.to_numpy(), 1.0 / len(histogram)
     look: dict[str, Any] = {"align": "edge", "edgecolor": "black", "linewidth": 0.6}
-    with axes(height=3.2) as (figure, plot):
+    with single_plot(height=3.2) as (figure, plot):
         judged = histogram["judged"].to_numpy()
-        colour = to_rgba(Line.of(number).colour, 0.5)
+        colour = to_rgba(LineStyle.of(number).colour, 0.5)
         plot.bar(left, judged, width, color=colour, label="pages", **look)
         if histogram["unjudged"].any():
             plot.bar(
@@ -359,12 +369,12 @@ def relevance_figure(pages: pd.DataFrame, number: int = 0) -> Figure:
                 **look,
             )
             plot.legend()
-        plot.set(xlabel="relevance R", ylabel="fetches", xlim=(0, 1))
-        _say_if_empty(plot, len(pages))
+        plot.set(xlabel="relevance", ylabel="fetches", xlim=(0, 1))
+        _label_if_empty(plot, len(pages))
     return figure
 
 
-def _say_if_empty(plot: Axes, fetches: int) -> None:
+def _label_if_empty(plot: Axes, fetches: int) -> None:
     if not fetches:
         plot.set_ylim(0, 1)
         plot.text(0.5, 0.5, "no fetches yet", transform=plot.transAxes, ha="center", color="0.4")

@@ -1,4 +1,4 @@
-"""What a forage has found: goal pages, each with the path that led to it."""
+"""Goal pages that a forage has found, each with its path from the start of the site."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
-from focuscrawl.report.plain_text import cell, one_line
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.foundation.files import write_atomically
+from focuscrawl.report.plain_text import escape_csv_cell, one_line
+from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.strategies.path_strategy import PathMemo
 
@@ -22,20 +22,12 @@ _STRATEGY = "paths"
 
 
 class GoalPage(NamedTuple):
-    """A page that the model takes for a goal.
+    """A page that the path model classifies as a goal."""
 
-    Attributes
-    ----------
-    seq : its place in the crawl
-    probability : Pr(goal | the path to it and the page)
-    title : of the page
-    path : URLs from the start of the site to the page itself
-    """
-
-    seq: int
-    probability: float
-    title: str
-    path: list[str]
+    seq: int  #: number of the fetch
+    probability: float  #: Pr(goal | path and page)
+    title: str  #: title of the page
+    path: list[str]  #: URLs from the start of the site to the page itself
 
 
 def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
@@ -43,25 +35,28 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
 
     Parameters
     ----------
-    least : probability from which a page is a goal
+    least : float
+        Least probability of a goal page.
 
     Raises
     ------
     UserError
-        The crawl was of another strategy.
+        The crawl has another strategy than ``paths``.
     """
     strategy = store.identity().get("strategy")
     if strategy != _STRATEGY:
-        raise UserError(f"{store.where} is no forage: its strategy is {strategy}")
+        raise UserError(
+            f"{store.location} has the strategy {strategy}: give a crawl of the strategy paths"
+        )
     name: dict[int, str] = {}
     before: dict[int, int] = {}
     found = []
     for fetch in History(store).fetches(links=False):
-        if fetch.memo is None or fetch.again:
+        if fetch.memo is None or fetch.is_revisit:
             continue
-        with taking_in(store.where):
+        with reporting_damage(store.location):
             memo = PathMemo.from_bytes(fetch.memo)
-        name[fetch.url], before[fetch.url] = fetch.name, memo.parent
+        name[fetch.url], before[fetch.url] = fetch.url_text, memo.parent
         if memo.goal >= least:
             found.append((fetch.seq, memo.goal, fetch.title or "", fetch.url))
     pages = []
@@ -74,7 +69,7 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
 
 
 def write_goals(pages: list[GoalPage], out: Path) -> None:
-    """Write goal pages as CSV: url, probability, seq, clicks, title, path (URLs and blanks).
+    """Write goal pages as CSV: url, probability, seq, clicks, title, path (URLs joined by spaces).
 
     Raises
     ------
@@ -85,10 +80,12 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
     rows = csv.writer(text, lineterminator="\n")
     rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
     for page in pages:
-        title = cell(one_line(page.title))
+        title = escape_csv_cell(one_line(page.title))
         numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
-        rows.writerow([cell(page.path[-1]), *numbers, title, cell(" ".join(page.path))])
+        rows.writerow(
+            [escape_csv_cell(page.path[-1]), *numbers, title, escape_csv_cell(" ".join(page.path))]
+        )
     try:
-        write_whole(out, text.getvalue().encode("utf-8", "replace"))
+        write_atomically(out, text.getvalue().encode("utf-8", "replace"))
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror})") from None

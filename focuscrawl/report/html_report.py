@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: no script, no server, no network."""
+"""The report of ``focuscrawl report`` as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,50 +10,49 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import completeness_figure, png, relevance_figure
 from focuscrawl.report.outcomes import PAGE
-from focuscrawl.report.plain_text import counted
-from focuscrawl.report.summary import estimates_of, watch_again
+from focuscrawl.report.plain_text import pluralize
+from focuscrawl.report.summary import load_estimates, replay_harvest_monitor
 from focuscrawl.report.templates import load_template, rows_of
-from focuscrawl.store.crawl_store import taking_in
+from focuscrawl.store.crawl_store import reporting_damage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
 
-    from focuscrawl.report.comparison import Compared
+    from focuscrawl.report.comparison import ComparedCrawl
     from focuscrawl.report.summary import Summary
     from focuscrawl.store import CrawlStore
 
 
-_ROWS = 10  # of a table of hosts
+_ROWS = 10  # rows of a table of hosts
 _PAGES = 25
 _EVENTS = 30
-#: kinds of events that can be many: what they are of, and why
-_COUNTED = {
-    "excluded": ("URL", "for robots.txt and the like"),
-    NOINDEX: ("page", "asked not to be indexed"),
+#: frequent events, which are only counted: their subject and the reason
+_COUNTED_EVENTS = {
+    "excluded": ("URL", "most because of robots.txt"),
+    NOINDEX: ("page", "with the directive noindex"),
 }
 _MODELS = 15
 _ALARMS = 10
 
 
-def section(
+def crawl_section(
     label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
 ) -> dict[str, Any]:
-    """Return what is shown of one crawl, by the names it has in the template.
+    """Return the values of one crawl for the template.
 
-    Hosts, depths and best pages, these without the seeds, are rows of tables of
-    `focuscrawl.report.measures`; of events, models and falls of the harvest rate there are the
-    last ones. Events that can be many are only counted. No host is among the best and the worst.
+    Best pages are without the seeds. Events, models and alarms are the last ones.
 
     Parameters
     ----------
-    number : of the crawl in the report, from 0, which says its colour
+    number : int
+        Index of the crawl in the report, which selects the colour of its curves.
     """
     hosts = measures.by_host(pages)
     rich = hosts["mean_relevance"] >= pages["relevance"].mean()
     best_hosts, others = hosts[rich & (hosts["relevance"] > 0)], hosts[~rich]
-    estimates = estimates_of(store)
+    estimates = load_estimates(store)
     wasted = others.sort_values("wasted", ascending=False, kind="stable")
     return {
         "label": label,
@@ -67,35 +66,38 @@ def section(
         "depths": rows_of(measures.by_depth(pages)),
         "events": _events(store),
         "models": _models(store),
-        "alarms": watch_again(store)[1][-_ALARMS:],
+        "alarms": replay_harvest_monitor(store)[1][-_ALARMS:],
     }
 
 
-def page(
+def render_report(
     sections: Sequence[dict[str, Any]],
-    compared: Sequence[Compared],
+    compared: Sequence[ComparedCrawl],
     curves: Sequence[tuple[str, bytes]],
 ) -> str:
     """Return the report as HTML.
 
     Parameters
     ----------
-    sections : the crawls, see `section`
-    compared : the same crawls beside each other; shown when there are several
-    curves : (what it shows, PNG) of the figures that all crawls are in
+    sections : sequence of dict
+        The crawls, see `crawl_section`.
+    compared : sequence of ComparedCrawl
+        The comparison, shown if there are several crawls.
+    curves : sequence of tuple
+        Title and PNG of the figures of all crawls.
     """
     return load_template("report.html.j2").render(
         sections=sections,
-        heading=comparison.heading(compared),
-        compared=[comparison.cells(row) for row in compared],
+        heading=comparison.column_names(compared),
+        compared=[comparison.row_cells(row) for row in compared],
         curves=curves,
     )
 
 
 def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
-    """Return the most relevant pages; of equal ones, those first that more relevant pages name.
+    """Return the most relevant pages; equal ones by the number of relevant pages linking to them.
 
-    Many a page is relevant beyond doubt: the relevance alone would leave the order of fetching.
+    Many pages have a relevance of almost 1, so the relevance alone does not order them.
     """
     found = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0) & (pages["depth"] > 0)]
     if found.empty:
@@ -114,29 +116,29 @@ def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
-    kinds = json.dumps([*_COUNTED])
+    kinds = json.dumps([*_COUNTED_EVENTS])
     last = """SELECT at, seq, kind, detail FROM events
               WHERE kind NOT IN (SELECT value FROM json_each(?)) ORDER BY id DESC LIMIT ?"""
     events = [*map(tuple, store.rows(last, (kinds, _EVENTS)))]
     figures = """SELECT kind, max(at), max(seq), count(*) FROM events
                  WHERE kind IN (SELECT value FROM json_each(?)) GROUP BY kind"""
     for kind, at, seq, n in store.rows(figures, (kinds,)):
-        what, why = _COUNTED[kind]
-        events.append((at, seq, kind, f"{counted(n, what)} so far, {why}"))
+        subject, reason = _COUNTED_EVENTS[kind]
+        events.append((at, seq, kind, f"{pluralize(n, subject)} so far, {reason}"))
     return sorted(events, key=lambda event: (event[0], event[1]))
 
 
 def _models(store: CrawlStore) -> dict[str, Any]:
-    """Return the last lessons: ``names`` of what was measured, and ``rows``."""
+    """Return the last models: ``names`` of their metrics, and ``rows``."""
     last = """SELECT version, trained_at_seq, instances, metrics FROM models
               ORDER BY version DESC LIMIT ?"""
     rows = [*map(tuple, store.rows(last, (_MODELS,)))]
-    with taking_in(store.where):
+    with reporting_damage(store.location):
         found = [_numbers(metrics) for *_, metrics in rows]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     cells = [[_number(each.get(name)) for name in names] for each in found]
-    lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
-    return {"names": names, "rows": lessons[::-1]}
+    models = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
+    return {"names": names, "rows": models[::-1]}
 
 
 def _numbers(metrics: str) -> dict[str, float]:

@@ -1,8 +1,7 @@
 """Figures of merit over the fetches of a crawl (methods 1), for reports and notebooks.
 
-Time is counted in fetches, never in seconds. All fetches count: a redirect, an error, an exact
-duplicate and what is no HTML are in the store with relevance 0, so every mean here is over rows
-as they are.
+Time is counted in fetches, not in seconds. All fetches count: redirects, errors, exact duplicates
+and other media than HTML have relevance 0.
 """
 
 from __future__ import annotations
@@ -31,26 +30,28 @@ _NUMBERS = {
     "links": np.int32,
     "dropped": np.int32,
 }
-BINS = 20  # of the relevance histogram
+BINS = 20  # bins of the relevance histogram
 
 
 def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
-    """Read the fetches of a crawl, running ones included.
+    """Read the fetches of a crawl, which may be running.
 
     Parameters
     ----------
-    crawl : its folder, or its store if that is open already
+    crawl : path or CrawlStore
+        Folder of the crawl, or its open store.
 
     Returns
     -------
-    One row a fetch, indexed by ``seq`` from 1, with the columns of the store's view ``pages``
-    and ``host`` and ``outcome`` (see `focuscrawl.report.outcomes`). ``fetched_at`` is UTC;
-    missing numbers are NaN, missing texts None.
+    DataFrame
+        A row for each fetch, indexed by ``seq`` from 1, with the columns of the store's view
+        ``pages``, ``host`` and ``outcome`` (see `focuscrawl.report.outcomes`). ``fetched_at`` is
+        UTC; missing numbers are NaN, missing texts None.
 
     Raises
     ------
     UserError
-        There is no crawl, or none this version can read.
+        The folder has no crawl, or no crawl that this version can read.
     """
     if not isinstance(crawl, CrawlStore):
         with closing(open_store(crawl)) as store:
@@ -80,14 +81,14 @@ def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
 
 
 def default_window(fetches: int) -> int:
-    """Return the window of a moving average: 100 fetches, in small crawls a tenth of them."""
+    """Return the window of a moving average: a tenth of the fetches, from 10 to 100."""
     return min(100, max(10, fetches // 10))
 
 
 def moving_harvest_rate(pages: pd.DataFrame, window: int | None = None) -> pd.Series[float]:
     """Return the mean relevance of the last `window` fetches, for every n (F99: harvest rate).
 
-    The first ``window - 1`` values are NaN: no full window has been fetched there.
+    The first ``window - 1`` values are NaN.
     """
     if window is None:
         window = default_window(len(pages))
@@ -99,8 +100,9 @@ def relevance_histogram(pages: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
 
     Returns
     -------
-    `bins` rows of equal width over [0, 1], indexed by their lower edge: ``judged`` pages, and
-    fetches with relevance 0 by definition (``unjudged``), all of them in the first row.
+    DataFrame
+        `bins` rows of equal width over [0, 1], indexed by their lower edge: numbers of ``judged``
+        pages and of ``unjudged`` fetches, which are all in the first row.
     """
     edges = np.linspace(0.0, 1.0, bins + 1)
     judged = pages["outcome"] == PAGE
@@ -112,12 +114,13 @@ def relevance_histogram(pages: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
 
 
 def by_host(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return what each host gave, the best first.
+    """Return fetches and relevance of each host, the largest sum of relevance first.
 
     Returns
     -------
-    Indexed by host: ``fetches``, ``relevance`` (sum), ``mean_relevance``, ``share`` of the
-    crawl's relevance, ``wasted`` (fetches minus relevance).
+    DataFrame
+        Indexed by host: ``fetches``, ``relevance`` (sum), ``mean_relevance``, ``share`` of the
+        relevance of the crawl, ``wasted`` (fetches minus relevance).
     """
     hosts = _grouped(pages, "host")
     total = hosts["relevance"].sum()
@@ -132,7 +135,7 @@ def by_depth(pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_outcome(pages: pd.DataFrame) -> pd.Series[int]:
-    """Return the number of fetches by what came of them, the most frequent first."""
+    """Return the number of fetches by outcome, the most frequent outcome first."""
     return pages["outcome"].value_counts().rename("fetches")
 
 

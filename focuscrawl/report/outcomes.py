@@ -1,4 +1,4 @@
-"""What came of a fetch, why a crawl ended, what happened on the way."""
+"""Outcomes of fetches, the state and stop reason of a crawl, and its milestones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.completeness.stop_rules import LITTLE, RECALL, TIME
+from focuscrawl.completeness.stop_rules import LITTLE_EXPECTED, RECALL_REACHED, TIME_OVER
 from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
@@ -28,46 +28,50 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
-_WORDS = {
+_RESUME = "the same command resumes the crawl"
+_STOP_REASONS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
-    "frontier_empty": "the frontier is empty: no link is left to follow",
-    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
-    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
-    "no_relevant_page": "no relevant page for too many fetches",
-    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
-    LITTLE: "less harvest is expected of the next fetches than asked for",
-    TIME: "the time of this run is over; the same command goes on from here",
-    "interrupted": "interrupted; the same command goes on from here",
-    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
-    "store_error": "the crawl store could not be written",
-    "start_error": "the spider's start failed: see the log; the same command goes on from here",
-    "error": "the critic or the strategy failed again and again: see the log",
+    "frontier_empty": "the frontier is empty: no links are left to follow",
+    "seeds_unreachable": "no start page could be fetched; check the seeds with `focuscrawl plan`",
+    "hosts_unavailable": "all queued URLs are on skipped hosts; the same command tries them again",
+    "no_relevant_page": "too many fetches in a row without a relevant page",
+    RECALL_REACHED: "stopped by your recall rule after {fetched} fetches",
+    LITTLE_EXPECTED: "stopped by your rule on the harvest of the next fetches",
+    TIME_OVER: f"stopped by your time rule; {_RESUME}",
+    "interrupted": f"interrupted; {_RESUME}",
+    "stopped": f"stopped by `focuscrawl stop`; {_RESUME}",
+    "store_error": "the crawl database could not be written",
+    "start_error": f"the spider failed to start: see the log; {_RESUME}",
+    "error": "the critic or the strategy failed on every page: see the log",
 }
-KILLED = "killed; the same command goes on from here"
-#: kinds of the events after which a crawl is in another state
-TURNS = ("start", "stop", "paused", "resumed")
+KILLED = f"killed; {_RESUME}"
+#: kinds of the events that start, pause, resume or stop a run
+RUN_EVENTS = ("start", "stop", "paused", "resumed")
 PAUSED = "paused"
-#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
-BREAK = timedelta(minutes=10)
-_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
+#: a longer gap between two fetches means that no run was active; a killed run has no stop event
+MAX_GAP = timedelta(minutes=10)
+_MILESTONES = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
-    """Name what came of a fetch.
+    """Return the outcome of a fetch.
 
     Parameters
     ----------
-    status : HTTP status; 0 where none was received
-    error : the store's reason for no status, or for no judgement
-    duplicate : the page was here already
+    status : int
+        HTTP status; 0 if there was no response.
+    error : str or None
+        Reason in the store why there was no response, or why the page was not judged.
+    duplicate : bool
+        The page is a duplicate of an earlier one.
 
     Returns
     -------
-    ``page`` and ``not modified`` (the only ones with a relevance; the latter was asked for only
-    if it had changed), ``duplicate``, ``redirect``, ``no HTML``, ``site map``,
-    ``site map index``, ``feed``, ``HTTP <status>``, or the cause when no answer came or a
-    redirect, of a page that refreshes to another, too, leads nowhere.
+    str
+        ``page`` or ``not modified`` for pages with a relevance. Otherwise ``duplicate``,
+        ``redirect``, ``no HTML``, ``site map``, ``site map index``, ``feed``, ``HTTP <status>``,
+        or the cause of a failed request or of a redirect without a usable target.
     """
     if duplicate:
         return DUPLICATE
@@ -87,30 +91,20 @@ def is_error(name: str) -> bool:
 
 
 class RunState(NamedTuple):
-    """What a crawl in a folder is doing, by the process that has the folder.
+    """State of a crawl."""
 
-    Attributes
-    ----------
-    running : there is such a process
-    words : ``crawling``, ``paused``, ``starting``, ``stopping``, ``judging pages again``, or why
-        it does not crawl
-    """
-
-    running: bool
-    words: str
+    running: bool  #: a process holds the lock of the crawl's folder
+    #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
+    #: stopped
+    description: str
 
 
 def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0) -> RunState:
-    """Return what a crawl in a folder is doing.
-
-    Parameters
-    ----------
-    fetched, unchanged : see `in_words`; None: count them
-    """
-    folder = CrawlFolder(Path(store.where).parent)
-    while True:  # until nobody has come or gone while the store was read
+    """Return the state of a crawl; `fetched` and `unchanged` are for `describe_stop_reason`."""
+    folder = CrawlFolder(Path(store.location).parent)
+    while True:  # until the process has not changed while the store was read
         doing = folder.phase
-        turn = next(iter(History(store).events(*TURNS, last=1)), None)
+        turn = next(iter(History(store).events(*RUN_EVENTS, last=1)), None)
         if folder.phase is doing:
             break
     kind = "" if turn is None else turn.kind
@@ -121,29 +115,33 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
     elif doing is not None:
         words = doing
     elif turn is None:
-        words = "never began"
+        words = "never started"
     else:
-        if fetched is None:  # a sum would take as long as the crawl is
+        if fetched is None:  # count(*) would read the whole table
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
-        rule = rule_in_words(store)
-        words = in_words(turn.detail, fetched, unchanged, rule) if kind == "stop" else KILLED
+        rule = stop_rule_message(store)
+        words = (
+            describe_stop_reason(turn.detail, fetched, unchanged, rule)
+            if kind == "stop"
+            else KILLED
+        )
     return RunState(doing is not None, str(words))
 
 
 def stop_reason(store: CrawlStore) -> str | None:
-    """Return why the last run ended; None if it did not, or did not live to say so."""
+    """Return the stop reason of the last run; None if the run is active or was killed."""
     ends = History(store).events("start", "stop", last=1)
     return ends[0].detail if ends and ends[0].kind == "stop" else None
 
 
-def rule_in_words(store: CrawlStore) -> str:
-    """Return which of the user's rules ended the last run, with its numbers; "" if none did."""
+def stop_rule_message(store: CrawlStore) -> str:
+    """Return the message of the user's rule that stopped the last run; "" if none did."""
     turns = History(store).events("start", RULE)
     return turns[-1].detail if turns and turns[-1].kind == RULE else ""
 
 
-def hosts_left(store: CrawlStore) -> dict[str, str]:
-    """Return the hosts that the last run left alone, and why, in the order of leaving."""
+def skipped_hosts(store: CrawlStore) -> dict[str, str]:
+    """Return the hosts that the last run skipped, each with the reason, in order."""
     left: dict[str, str] = {}
     for event in History(store).events("start", HOST_SKIPPED):
         if event.kind == "start":
@@ -154,28 +152,34 @@ def hosts_left(store: CrawlStore) -> dict[str, str]:
     return left
 
 
-def in_words(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
-    """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
+def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
+    """Return a stop reason for people; reasons of Scrapy and of other extensions stay as they are.
 
     Parameters
     ----------
-    unchanged : fetches that were answered "not modified"
-    rule : see `rule_in_words`
+    reason : str
+        Stop reason in the store.
+    fetched, unchanged : int
+        Fetches, and fetches answered with "not modified".
+    rule : str
+        Message of `stop_rule_message`.
     """
-    if rule and reason in (RECALL, LITTLE, TIME):
-        return f"{rule}; the same command goes on from here" if reason == TIME else rule
-    if reason not in _WORDS:
+    if rule and reason in (RECALL_REACHED, LITTLE_EXPECTED, TIME_OVER):
+        return f"{rule}; {_RESUME}" if reason == TIME_OVER else rule
+    if reason not in _STOP_REASONS:
         return reason
-    words = _WORDS.get(f"{reason}, unchanged" if unchanged else reason, _WORDS[reason])
+    words = _STOP_REASONS.get(
+        f"{reason}, unchanged" if unchanged else reason, _STOP_REASONS[reason]
+    )
     return words.format(fetched=f"{fetched:,}", unchanged=f"{unchanged:,}")
 
 
-def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
-    """Return the time between fetches, breaks between runs left out, and the fetches it took.
+def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
+    """Return the time spent crawling, without breaks between runs, and the fetches in this time.
 
-    A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
-    first fetch of a run takes no time that the store knows of and is not counted. Fetches may be
-    recorded after later ones: only what is later than all before takes time.
+    A break is a start or stop of a run between two fetches, or a gap longer than `MAX_GAP`. The
+    first fetch of a run is not counted, because the store does not know when the fetch started.
+    Fetches can be recorded out of order, so only times later than all earlier ones count.
     """
     stops = {event.seq for event in History(store).events("start", "stop")}
     times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))
@@ -183,26 +187,20 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     latest = accumulate(fetches, lambda before, fetch: (fetch[0], max(before[1], fetch[1])))
     total, counted = timedelta(), 0
     for (seq, before), (_, after) in pairwise(latest):
-        if seq not in stops and after - before <= BREAK:
+        if seq not in stops and after - before <= MAX_GAP:
             total += after - before
             counted += 1
     return total, counted
 
 
 class Milestone(NamedTuple):
-    """Something that happened after a fetch.
+    """An event of a crawl that curves show."""
 
-    Attributes
-    ----------
-    seq : number of the fetch
-    kind : ``alarm``, ``slow``, ``restart`` or ``topic changed``
-    """
-
-    seq: int
-    kind: str
+    seq: int  #: number of the fetch before the event
+    kind: str  #: ``alarm``, ``slow``, ``restart`` or ``topic changed``
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return the milestones of a crawl in their order; its beginning is none."""
-    events = History(store).events(*_KINDS)
-    return [Milestone(event.seq, _KINDS[event.kind]) for event in events if event.seq]
+    """Return the milestones of a crawl in order, without its first start."""
+    events = History(store).events(*_MILESTONES)
+    return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

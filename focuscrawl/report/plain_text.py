@@ -1,4 +1,4 @@
-"""Text of strangers made fit for a line or a table."""
+"""Makes untrusted text safe for terminals, tables and CSV files."""
 
 from __future__ import annotations
 
@@ -10,43 +10,41 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-#: what a formula begins with, in full width and as a minus sign, too
+#: characters that start a formula, with full-width forms and the minus sign
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212")
-#: where a cell may begin, whatever a spreadsheet takes for what is between two; what it skips
-_BEGINNING = re.compile(
+#: start of a cell for any separator of a spreadsheet, and characters that it ignores there
+_CELL_START = re.compile(
     '(?:^|[;\t\r\n])[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*'
 )
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def printable(text: str) -> str:
-    """Return `text` with a space for everything that a terminal or a browser would obey.
+    """Return `text` with a space for each character that could control a terminal or browser.
 
-    Control characters (escape sequences of terminals begin with one), format characters (which
-    can turn the direction of writing) and code points without meaning go; line ends, tabs and
-    other white space stay.
+    These are control characters (such as the start of an escape sequence), format characters
+    (such as those for the direction of writing) and unassigned code points. White space stays.
     """
     if text.isprintable():
         return text
-    return "".join(c if c in "\n\t" or not _obeyed(c) else " " for c in text)
+    return "".join(c if c in "\n\t" or not _is_control(c) else " " for c in text)
 
 
-def without_controls(text: str) -> str:
-    """Return `text` with a space for every control character but line ends and tabs.
+def strip_controls(text: str) -> str:
+    """Return `text` for a file, with a space for each control character but line ends and tabs.
 
-    For files: unlike `printable` it leaves format characters, which some scripts need.
+    Unlike `printable`, it keeps format characters, which some scripts need.
     """
     return _CONTROL.sub(" ", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Return `text` on one line, without anything that a terminal or a browser would obey.
-
-    As `printable`, but white space, line ends included, becomes one space.
+    """Return `text` as by `printable`, on one line with single spaces.
 
     Parameters
     ----------
-    width : characters at most; what is longer ends in an ellipsis
+    width : int or None
+        Characters at most; a longer text is cut and ends in an ellipsis.
     """
     line = " ".join(printable(text).split())
     if width is not None and len(line) > width:
@@ -54,45 +52,47 @@ def one_line(text: str, width: int | None = None) -> str:
     return line
 
 
-def cell(text: str) -> str:
-    """Return `text` for a CSV file: spreadsheets compute what begins like a formula.
+def escape_csv_cell(text: str) -> str:
+    """Return `text` for a CSV file, so that no spreadsheet computes it as a formula.
 
-    An apostrophe before it, which they do not show, makes it a text. Some take a semicolon, a tab
-    or a line end within a text for the end of a cell. Control characters, which terminals obey,
-    become spaces (`without_controls`).
+    An apostrophe, which spreadsheets do not show, is added before each possible formula: at the
+    start, and after a semicolon, a tab or a line end, which some spreadsheets take as the end of a
+    cell. Control characters become spaces (`strip_controls`).
     """
-    text = without_controls(text)
-    safe = _BEGINNING.sub(
+    text = strip_controls(text)
+    safe = _CELL_START.sub(
         lambda at: f"{at[0]}'" if text[at.end() : at.end() + 1] in _FORMULA else at[0], text
     )
     return f"'{safe}" if safe.startswith("\t") else safe
 
 
-def middle(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters: an ellipsis in the middle of what is longer."""
+def shorten_middle(text: str, width: int) -> str:
+    """Return `text` in at most `width` characters, with an ellipsis in the middle if cut."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2
     return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
-def counted(n: int, thing: str) -> str:
+def pluralize(n: int, thing: str) -> str:
     """Return ``1 page``, ``2 pages``, ``2 fetches``."""
     plural = "es" if thing.endswith("ch") else "s"
     return f"{n:,} {thing}{'' if n == 1 else plural}"
 
 
-def _obeyed(character: str) -> bool:
+def _is_control(character: str) -> bool:
     return unicodedata.category(character).startswith("C")
 
 
-def table(rows: list[list[str]], left: set[int]) -> list[str]:
-    """Align columns.
+def align_columns(rows: list[list[str]], left: set[int]) -> list[str]:
+    """Return rows as lines with aligned columns.
 
     Parameters
     ----------
-    rows : of equal length, the heading included
-    left : columns aligned to the left; the others, numbers, to the right
+    rows : list of list of str
+        Rows of equal length, with the heading.
+    left : set of int
+        Indexes of columns aligned to the left; the others are aligned to the right.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -104,8 +104,10 @@ def table(rows: list[list[str]], left: set[int]) -> list[str]:
     ]
 
 
-def cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table whose texts are no formulas, see `focuscrawl.report.plain_text.cell`."""
+def escape_csv_table(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a copy of `table` with every text escaped by `escape_csv_cell`."""
     texts = [str(name) for name in table if table[name].dtype == object]
-    safe = table[texts].map(lambda value: cell(value) if isinstance(value, str) else value)
+    safe = table[texts].map(
+        lambda value: escape_csv_cell(value) if isinstance(value, str) else value
+    )
     return table.assign(**{name: safe[name] for name in texts})

@@ -1,4 +1,4 @@
-"""Hubs, authorities and popular sites of a crawl."""
+"""Hubs, authorities and popular sites of a crawl, for ``focuscrawl distill`` and the studio."""
 
 from __future__ import annotations
 
@@ -12,46 +12,38 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.distiller import AUTHORITY_THRESHOLD, Distiller, registered_domain, top_pages
 from focuscrawl.errors import UserError
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.report.plain_text import middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, shorten_middle
 from focuscrawl.report.templates import load_template, rows_of
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_Z = 1.96  # of the 95 % interval
+_Z = 1.96  # normal quantile of the 95 % interval
 _SITE = {"host": "host", "domain": "registered domain"}
 _SITES = {
     "host": "hosts: links within a host do not count",
-    "domain": "registered domains: links within one do not count",
+    "domain": "registered domains: links within a domain do not count",
     "none": "none: all links count",
 }
 
 
-_TITLE = 60  # characters
+_TITLE = 60  # characters shown
 _SITE_COLUMNS = 32
 _URL = 110
 
 
 @dataclass(frozen=True)
 class Distillation:
-    """What the distiller makes of a crawl.
+    """Hub and authority scores of the pages of a crawl."""
 
-    Attributes
-    ----------
-    facts : what is to be known of the lists: names and values
-    between_sites : whether links within a site do not count
-    pages : one row a URL of the crawl, by number: ``url``, ``title``, ``site``, ``relevance``
-        (NaN: not fetched), ``hub``, ``authority``, and of the distinct links between sites
-        ``out``, ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant
-        pages)
-    popular : one row a site with relevant pages, see `popular_sites`
-    """
-
-    facts: list[tuple[str, str]]
-    between_sites: bool
+    facts: list[tuple[str, str]]  #: names and values that describe the distillation
+    between_sites: bool  #: links within a site do not count
+    #: a row for each URL of the crawl, by ID: ``url``, ``title``, ``site``, ``relevance`` (NaN:
+    #: not fetched), ``hub``, ``authority``, and the numbers of links that count: ``out``,
+    #: ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant pages)
     pages: pd.DataFrame
-    popular: pd.DataFrame
+    popular: pd.DataFrame  #: sites with relevant pages, see `popular_sites`
 
     @classmethod
     def of(cls, store: CrawlStore, rule: str | None = None) -> Distillation:
@@ -59,21 +51,22 @@ class Distillation:
 
         Parameters
         ----------
-        rule : one of `focuscrawl.distiller.SITE_RULES`; None: hosts, but no rule if every link
-            stays on its host
+        rule : str or None
+            One of `focuscrawl.distiller.SITE_RULES`; None means ``host``, or ``none`` if every
+            link stays on its host.
 
         Raises
         ------
         UserError
-            There is nothing to distil.
+            The crawl has no hubs.
         """
-        crawl = CrawlLinks.of(store)
+        crawl = CrawlLinks.from_store(store)
         sites = crawl.sites(rule)
         graph = crawl.graph(sites)
         source, target = graph.off_site_links()
         scores = Distiller(graph).distill()
         if not scores.hubs.any():
-            raise UserError(_nothing(store.where, sites.rule, on_site=not len(source)))
+            raise UserError(_explain_no_hubs(store.location, sites.rule, on_site=not len(source)))
         hosts = crawl.host_names
         named = [registered_domain(name) for name in hosts] if sites.rule == "domain" else hosts
         relevant = crawl.relevance > RELEVANT
@@ -97,50 +90,54 @@ class Distillation:
         )
         counted = _SITES[sites.rule]
         if rule is None and sites.rule == "none":
-            counted += ", as every link stays on its host"
+            counted += ", because every link stays on its host"
         facts = [
             ("topic", store.identity().get("topic", "")),
             ("fetched", f"{int(crawl.fetched.sum()):,}"),
             ("sites", counted),
             ("links", f"{len(source):,}"),
-            ("rounds", f"{scores.rounds}" + ("" if scores.stable else ", not settled")),
+            ("rounds", f"{scores.rounds}" + ("" if scores.stable else ", not converged")),
         ]
         return cls(facts, sites.rule != "none", pages, popular_sites(pages[crawl.judged]))
 
     def best(self, score: str, n: int) -> pd.DataFrame:
-        """Return the rows of `pages` of the `n` best by ``hub`` or ``authority``, in order."""
+        """Return the rows of `pages` with the `n` best scores, ``hub`` or ``authority``."""
         return self.pages.iloc[top_pages(self.pages[score].to_numpy(), n)]
 
 
-def _nothing(where: str, rule: str, *, on_site: bool) -> str:
-    """Say why there are no hubs, and the way out."""
+def _explain_no_hubs(where: str, rule: str, *, on_site: bool) -> str:
+    """Return an error message that says why there are no hubs, and what to do."""
     if rule == "none":
         return (
-            f"{where}: no page of relevance above {AUTHORITY_THRESHOLD} is linked to by another "
-            "one: let the crawl fetch more, or start it elsewhere"
+            f"{where}: no other page links to a page with a relevance above "
+            f"{AUTHORITY_THRESHOLD}: crawl with a larger budget or other seeds"
         )
     why = (
-        f"no page of relevance above {AUTHORITY_THRESHOLD} is linked to from another {_SITE[rule]}"
+        f"no link from another {_SITE[rule]} leads to a page with a relevance above "
+        f"{AUTHORITY_THRESHOLD}"
     )
     if on_site:
         why = f"every link stays within its {_SITE[rule]}"
-    return f"{where}: {why}: with --sites none, links within a {_SITE[rule]} count, too"
+    return f"{where}: {why}: use --sites none to count links within a {_SITE[rule]} as well"
 
 
 def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return the sites with relevant pages, the ones that are densest with them first.
+    """Return the sites with relevant pages, the highest share of relevant pages first.
 
-    One relevant page of one is no proof of density: sites are ordered by the lower end of the
-    95 % interval [Wilson 1927] of the share.
+    Sites are ordered by the lower end of the 95 % interval of the share [Wilson 1927], because one
+    relevant page of one page is little evidence.
 
     Parameters
     ----------
-    pages : rows of judged pages with ``site``, ``relevance`` and ``relevant_in``
+    pages : DataFrame
+        Judged pages with ``site``, ``relevance`` and ``relevant_in``.
 
     Returns
     -------
-    Indexed by site: ``pages``, ``relevant``, ``density``, ``at_least`` (the lower end),
-    ``relevant_in`` (links from relevant pages of other sites)
+    DataFrame
+        Indexed by site: ``pages``, ``relevant``, ``density`` (share of relevant pages),
+        ``at_least`` (lower end of the interval), ``relevant_in`` (links from relevant pages of
+        other sites).
     """
     frame = pages.assign(relevant=pages["relevance"] > RELEVANT)
     table = frame.groupby("site", sort=True).agg(
@@ -155,15 +152,15 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["at_least", "relevant"], ascending=False, kind="stable")
 
 
-def text(found: Distillation, top: int) -> str:
-    """Return facts and lists for a terminal, `top` rows each."""
+def format_lists(found: Distillation, top: int) -> str:
+    """Return the facts and the best `top` rows of each list for a terminal."""
     between = ", between sites" if found.between_sites else ""
     width = max(len(name) for name, _ in found.facts)
     lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts]
     for name, score in (("hubs", "hub"), ("authorities", "authority")):
-        lines += ["", f"{name} (relevant/all links out and in{between})"]
-        lines += _pages(found.best(score, top), score)
-    lines += ["", "sites by density of relevant pages (at least, at 95 %)"]
+        lines += ["", f"{name} (out and in: links with relevant pages / all links{between})"]
+        lines += _page_rows(found.best(score, top), score)
+    lines += ["", "sites by share of relevant pages (at least: lower end of the 95 % interval)"]
     rows = [["", "relevant", "pages", "at least", "links in", "site"]]
     rows += [
         [
@@ -176,31 +173,31 @@ def text(found: Distillation, top: int) -> str:
         ]
         for place, row in enumerate(rows_of(found.popular.head(top)), 1)
     ]
-    return "\n".join([*lines, *table(rows, {5})])
+    return "\n".join([*lines, *align_columns(rows, {5})])
 
 
-def page(found: Distillation, top: int) -> str:
-    """Return facts and lists as an HTML page that needs nothing else."""
+def render_page(found: Distillation, top: int) -> str:
+    """Return the facts and lists as a self-contained HTML page."""
     return load_template("distilled.html.j2").render(
         facts=found.facts,
         lists=[
-            ("Hubs", "They link to authorities", "hub", found.best("hub", top)),
-            ("Authorities", "Hubs link to them", "authority", found.best("authority", top)),
+            ("Hubs", "Hubs link to authorities", "hub", found.best("hub", top)),
+            ("Authorities", "Hubs link to authorities", "authority", found.best("authority", top)),
         ],
         elsewhere=" of other sites" if found.between_sites else "",
         popular=rows_of(found.popular.head(top)),
     )
 
 
-def scored(found: Distillation) -> pd.DataFrame:
-    """Return the rows of `Distillation.pages` that have a score, the best hubs first."""
+def scored_pages(found: Distillation) -> pd.DataFrame:
+    """Return the rows of `Distillation.pages` with a score above 0, the best hubs first."""
     pages = found.pages[(found.pages["hub"] > 0) | (found.pages["authority"] > 0)]
     return pages.sort_values(["hub", "authority"], ascending=False, kind="stable")
 
 
-def _pages(pages: pd.DataFrame, score: str) -> list[str]:
-    """Return two lines a page: its figures, and its URL."""
-    heading = ["", "score", "R", "out", "in", "site", "title"]
+def _page_rows(pages: pd.DataFrame, score: str) -> list[str]:
+    """Return two lines for each page: its numbers, and its URL."""
+    heading = ["", "score", "relevance", "out", "in", "site", "title"]
     rows = [
         [
             f"{place}.",
@@ -208,14 +205,14 @@ def _pages(pages: pd.DataFrame, score: str) -> list[str]:
             f"{row['relevance']:.2f}",
             f"{row['relevant_out']}/{row['out']}",
             f"{row['relevant_in']}/{row['in']}",
-            middle(one_line(row["site"]), _SITE_COLUMNS),
+            shorten_middle(one_line(row["site"]), _SITE_COLUMNS),
             one_line(row["title"] or "", _TITLE),
         ]
         for place, row in enumerate(pages.to_dict("records"), 1)
     ]
-    aligned = table([heading, *rows], {5, 6})
+    aligned = align_columns([heading, *rows], {5, 6})
     indent = " " * aligned[0].index("site")
     lines = [aligned[0]]
     for line, url in zip(aligned[1:], pages["url"], strict=True):
-        lines += [line, indent + middle(one_line(url), _URL)]
+        lines += [line, indent + shorten_middle(one_line(url), _URL)]
     return lines

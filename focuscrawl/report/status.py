@@ -1,4 +1,4 @@
-"""How crawls are doing, by their stores; pause, resume, budget, stop."""
+"""Current status of crawls, and commands to a running crawl: pause, resume, budget, stop."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.crawl_folder import Command, CrawlPhase, FileControl
-from focuscrawl.report.outcomes import BREAK, PAUSED, run_state
-from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
+from focuscrawl.report.outcomes import MAX_GAP, PAUSED, run_state
+from focuscrawl.report.plain_text import one_line, pluralize
+from focuscrawl.report.summary import RECENT, latest_model, load_estimates
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.schema import QUEUED
 
@@ -22,40 +22,35 @@ if TYPE_CHECKING:
 
 
 _MINUTE = timedelta(minutes=1)
-#: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
-MINUTE_ROWS = 2_000
+#: largest number of fetches that the speed is measured on; a faster crawl is measured on less than
+#: a minute
+RATE_FETCHES = 2_000
 
 
 @dataclass(frozen=True)
-class Recent:
-    """How fast somebody fetches, and how well, of late.
+class RecentSpeed:
+    """Speed and harvest rate of the latest fetches of a crawl."""
 
-    Attributes
-    ----------
-    pages_per_second : in the last minute
-    harvest_rate : mean relevance of the last `RECENT` fetches; None before the first
-    idle : seconds since the last fetch; None before the first
-    """
-
-    pages_per_second: float
+    pages_per_second: float  #: fetches a second in the last minute
+    #: mean relevance of the last `RECENT` fetches; None before the first fetch
     harvest_rate: float | None
-    idle: float | None
+    idle: float | None  #: seconds since the last fetch; None before the first fetch
 
     @classmethod
-    def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> Recent:
-        """Measure it by times and relevance of the last pages, the last one first."""
+    def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> RecentSpeed:
+        """Measure the speed from times and relevance of the latest pages, newest first."""
         times = sorted((time for time, _ in pages), reverse=True)
         last = [relevance for _, relevance in pages[:RECENT]]
-        return Recent(
-            pages_per_second=rate(times, now),
+        return RecentSpeed(
+            pages_per_second=fetch_rate(times, now),
             harvest_rate=sum(last) / len(last) if last else None,
             idle=(now - times[0]).total_seconds() if times else None,
         )
 
-    def in_words(self) -> str:
-        """Say it in a line."""
+    def describe(self) -> str:
+        """Return speed, harvest rate and time of the last fetch in a line."""
         rate = "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}"
-        ago = "-" if self.idle is None else f"{in_brief(self.idle)} ago"
+        ago = "-" if self.idle is None else f"{format_duration(self.idle)} ago"
         return (
             f"{self.pages_per_second:.1f} pages/s in the last minute, harvest rate of the last "
             f"{RECENT} {rate}, last fetch {ago}"
@@ -64,51 +59,33 @@ class Recent:
 
 @dataclass(frozen=True)
 class Status:
-    """A crawl.
+    """Status of a crawl."""
 
-    Attributes
-    ----------
-    about : topic, strategy and web in a line
-    running : a process has the crawl's folder
-    state : of the crawl, see `focuscrawl.report.outcomes.RunState`
-    fetched, harvest_rate : of the whole crawl
-    waiting, hosts : URLs that wait, and on how many hosts
-    model : lessons learned; 0 where the strategy learns nothing
-    behind : fetches since the newest lesson was begun
-    recall : its own estimate of how much of what is in reach is here, with its 90 % interval:
-        (estimate, low, high); None before the first
-    recent : how fast it fetches, and how well, of late
-    """
-
-    about: str
-    running: bool
-    state: str
-    fetched: int
-    harvest_rate: float
-    waiting: int
-    hosts: int
-    model: int
-    behind: int
+    about: str  #: topic, strategy and web in a line
+    running: bool  #: a process holds the lock of the crawl's folder
+    state: str  #: state of the crawl, see `focuscrawl.report.outcomes.RunState`
+    fetched: int  #: fetches of all runs
+    harvest_rate: float  #: mean relevance of all fetches
+    waiting: int  #: queued URLs
+    hosts: int  #: hosts of the queued URLs
+    model: int  #: version of the latest model; 0 for a strategy without training
+    behind: int  #: fetches since the training of the latest model started
+    #: latest estimate of recall, and the ends of its 90 % interval
     recall: tuple[float, float, float] | None
-    recent: Recent
+    recent: RecentSpeed  #: speed and harvest rate of the latest fetches
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime | None = None) -> Status:
-        """Read how a crawl in a folder is doing.
-
-        Parameters
-        ----------
-        now : the time it is; None: now
-        """
+        """Read the status of a crawl from its store; `now` is the current time in tests."""
         running, state = run_state(store)
         fetched, mean = store.row("SELECT count(*), avg(relevance) FROM page")
         queued = "SELECT count(*), count(DISTINCT host) FROM url WHERE state = ?"
         waiting, hosts = store.row(queued, (QUEUED,))
-        version, begun = newest_lesson(store)
-        complete = next(reversed(estimates_of(store)), None)
-        recent = Recent.of(last_pages(store, fetched), now or datetime.now(UTC))
+        version, begun = latest_model(store)
+        complete = next(reversed(load_estimates(store)), None)
+        recent = RecentSpeed.of(latest_fetches(store, fetched), now or datetime.now(UTC))
         return cls(
-            about=of_whom(store),
+            about=crawl_title(store),
             running=running,
             state=state,
             fetched=fetched,
@@ -122,67 +99,72 @@ class Status:
         )
 
     @property
-    def paused(self) -> bool:
-        """True while a person has paused it."""
+    def is_paused(self) -> bool:
+        """True while the crawl is paused."""
         return self.state == PAUSED
 
     @property
-    def ended(self) -> bool:
-        """True if nobody crawls."""
+    def is_stopped(self) -> bool:
+        """True if no process runs the crawl."""
         return not self.running
 
     def text(self) -> str:
-        """Return it in three lines."""
+        """Return the status for a terminal, in three lines."""
         crawl = [
             f"{self.fetched:,} fetched",
             f"harvest rate {self.harvest_rate:.3f}",
-            f"{self.waiting:,} URLs wait on {counted(self.hosts, 'host')}",
-            *lesson_in_words(self.model, self.behind),
+            f"{pluralize(self.waiting, 'URL')} queued on {pluralize(self.hosts, 'host')}",
+            *describe_model(self.model, self.behind),
         ]
         if self.recall is not None:
             recall, low, high = self.recall
-            crawl.insert(2, f"recall about {recall:.2f} ({low:.2f} to {high:.2f})")
-        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.in_words()])
+            interval = f"{100 * low:.0f}–{100 * high:.0f} %"
+            crawl.insert(2, f"estimated recall {100 * recall:.0f} % ({interval})")
+        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.describe()])
 
-    def plain(self) -> dict[str, Any]:
-        """Return everything as plain values, for JSON."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the attributes as values for JSON."""
         return asdict(self)
 
 
-def of_whom(store: CrawlStore) -> str:
+def crawl_title(store: CrawlStore) -> str:
     """Return strategy, topic and web of a crawl in a line."""
     identity = store.identity()
     keys = ("strategy", "topic", "web_name")
     return "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
 
 
-def lesson_in_words(model: int, behind: int) -> list[str]:
-    """Say which lesson was the last; nothing where the strategy learns nothing."""
-    return [f"lesson {model}, begun {counted(behind, 'fetch')} ago"] if model else []
+def describe_model(model: int, behind: int) -> list[str]:
+    """Describe the latest model; return an empty list without a model."""
+    return [f"model {model}, trained {pluralize(behind, 'fetch')} ago"] if model else []
 
 
-def last_pages(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
-    """Return time and relevance of the last pages, the last one first."""
+def latest_fetches(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
+    """Return time and relevance of the latest pages, newest first."""
     last = "SELECT fetched_at, relevance FROM page WHERE seq > ? ORDER BY seq DESC"
-    rows = store.rows(last, (fetched - MINUTE_ROWS,))
+    rows = store.rows(last, (fetched - RATE_FETCHES,))
     return [(datetime.fromisoformat(at), relevance) for at, relevance in rows]
 
 
-def rate(times: list[datetime], now: datetime) -> float:
-    """Return fetches a second over the last minute, or as far back as `times` go, newest first.
+def fetch_rate(times: list[datetime], now: datetime) -> float:
+    """Return the fetches a second in the last minute.
 
-    A crawl that began less than a minute ago is measured from its first fetch.
+    Parameters
+    ----------
+    times : list of datetime
+        Times of the latest fetches, newest first. If the crawl started less than a minute ago, or
+        `times` are of less than a minute, the speed is measured from the oldest of them.
     """
     recent = [time for time in times if now - time <= _MINUTE]
     if not recent:
         return 0.0
-    earlier = len(times) > len(recent) and times[len(recent) - 1] - times[len(recent)] < BREAK
+    earlier = len(times) > len(recent) and times[len(recent) - 1] - times[len(recent)] < MAX_GAP
     span = _MINUTE if earlier else now - recent[-1]
     return len(recent) / max(span.total_seconds(), 1.0)
 
 
-def in_brief(seconds: float) -> str:
-    """Return a span of time in few characters."""
+def format_duration(seconds: float) -> str:
+    """Return a duration for people."""
     seconds = max(seconds, 0.0)
     if seconds < 100:
         return f"{seconds:.0f} s"
@@ -190,103 +172,90 @@ def in_brief(seconds: float) -> str:
 
 
 def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
-    """Open the store of the crawl kept in `crawl_dir`, which may be running.
-
-    Parameters
-    ----------
-    crawl_dir : the folder
+    """Open the store of the crawl in the folder `crawl_dir`, which may be running.
 
     Raises
     ------
     UserError
-        There is no crawl, or none this version can read.
+        The folder has no crawl, or no crawl that this version can read.
     """
     return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path, read_only=True)
 
 
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
-    """Return how a crawl is doing; takes and raises what `open_store` does."""
+    """Return the status of the crawl in the folder `crawl_dir`; raises like `open_store`."""
     with closing(open_store(crawl_dir)) as store:
         return Status.of(store)
 
 
 @dataclass(frozen=True)
 class CurrentState:
-    """A crawl, without any sum over all of its pages or URLs.
-
-    Attributes
-    ----------
-    running : somebody crawls
-    about : topic, strategy and web in a line
-    state : see `focuscrawl.report.outcomes.RunState`
-    fetched : fetches
-    last_fetch : when, in UTC; None before the first
-    recent : how fast it fetches, and how well, of late
-    """
+    """The attributes of `Status` that need no sum over all pages or URLs."""
 
     running: bool
     about: str
     state: str
     fetched: int
-    last_fetch: datetime | None
-    recent: Recent
+    last_fetch: datetime | None  #: time of the last fetch in UTC
+    recent: RecentSpeed
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
-        """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
+        """Read the state of a crawl from its store; `now` is the current time."""
         running, state = run_state(store)
         (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
-        pages = last_pages(store, fetched)
+        pages = latest_fetches(store, fetched)
         return cls(
             running=running,
-            about=of_whom(store),
+            about=crawl_title(store),
             state=state,
             fetched=fetched,
             last_fetch=pages[0][0] if pages else None,
-            recent=Recent.of(pages, now),
+            recent=RecentSpeed.of(pages, now),
         )
 
 
-def controlled(crawl: str) -> ControlledCrawl:
-    """Return the crawl called so; UserError if there is none."""
+def open_control(crawl: str) -> ControlledCrawl:
+    """Return the control of the crawl in the folder `crawl`; UserError without a crawl."""
     open_store(crawl).close()
     return ControlledCrawl(crawl)
 
 
 class ControlledCrawl:
-    """A crawl in a folder, running or not, and what is asked of it.
+    """A crawl in a folder, running or not, to which commands are sent.
 
     Attributes
     ----------
-    name : to show
+    name : str
+        Folder as the user named it.
     """
 
     def __init__(self, crawl: str) -> None:
         self.name = crawl
         self._folder = CrawlFolder(Path(crawl))
         self._control = FileControl(Path(crawl))
-        self.ask, self.extend = self._control.send, self._control.set_budget
+        self.send, self.set_budget = self._control.send, self._control.set_budget
 
     @property
-    def wanted(self) -> Command:
-        """What is asked at the moment."""
+    def command(self) -> Command:
+        """The command that the crawl follows or will read."""
         return self._control.command
 
     @property
     def in_use(self) -> bool:
-        """True while somebody crawls."""
+        """True while a process runs the crawl."""
         return self._folder.in_use
 
     @property
-    def starting(self) -> bool:
-        """True while a process begins to crawl: what it is asked now it takes for earlier."""
+    def is_starting(self) -> bool:
+        """True while a process starts to crawl, and drops commands as those for an earlier run."""
         return self._folder.phase is CrawlPhase.STARTING
 
     @property
-    def extending(self) -> bool:
-        """True while it has not taken another budget in."""
+    def has_new_budget(self) -> bool:
+        """True while the crawl has not read a new budget."""
         return self._control.budget is not None
 
     def status(self) -> Status:
-        """Return how it is doing."""
+        """Return the status of the crawl."""
         return status_of(self.name)

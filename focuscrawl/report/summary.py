@@ -1,15 +1,16 @@
-"""Summary of a crawl in twenty lines."""
+"""The summary that a crawl prints at its end, read from the store of the crawl."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
-from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quota, Quotas
+from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quotas
 from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
@@ -23,13 +24,19 @@ from focuscrawl.report.outcomes import (
     PAGE,
     REDIRECT,
     UNCHANGED,
-    hosts_left,
+    crawling_time,
     is_error,
     outcome,
     run_state,
-    time_crawling,
+    skipped_hosts,
 )
-from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
+from focuscrawl.report.plain_text import (
+    align_columns,
+    one_line,
+    pluralize,
+    printable,
+    shorten_middle,
+)
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 
@@ -38,53 +45,46 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import timedelta
 
-    from focuscrawl.completeness.recall_estimate import Estimate
+    from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 
 
 _HOSTS, _PATTERNS = "hosts", "patterns"
-_START = "start"  # kind of the event that a run begins
-RECENT = 100  # fetches of the harvest rate at the end
+_START = "start"  # kind of the event at the start of a run
+RECENT = 100  #: fetches of the recent harvest rate
 _HOSTS_SHOWN = 5
-_CAUSES = 5
-_LEFT = 3
+_ERRORS_SHOWN = 5
+_SKIPPED_SHOWN = 3
 _HOST_WIDTH = 48
-_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
+_HINTS = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
 
 
-class Again(NamedTuple):
-    """Second and later fetches of pages, which are in no count of pages.
-
-    Attributes
-    ----------
-    fetches : those made
-    unchanged : of these, answered "not modified"
-    links : that the pages did not have before
-    """
+class RevisitCounts(NamedTuple):
+    """Counts of the hubs that were fetched again; no other count includes these fetches."""
 
     fetches: int = 0
-    unchanged: int = 0
-    links: int = 0
+    unchanged: int = 0  #: fetches answered with "not modified"
+    links: int = 0  #: new links on these hubs
 
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
-        """Count them."""
+        """Count the hub revisits of a crawl."""
         counts = """SELECT count(status), count(CASE WHEN status = ? THEN 1 END),
                            coalesce(sum(links), 0)
                     FROM revisit WHERE seq IS NOT NULL"""
         return cls(*store.row(counts, (NOT_MODIFIED,)))
 
-    def in_words(self) -> str:
-        """Say it in a few words; nothing if there were none."""
-        if not self.fetches:
-            return ""
-        words = f"{counted(self.fetches, 'hub')} again: {counted(self.links, 'new link')}"
-        return words + (f", {self.unchanged:,} not modified" if self.unchanged else "")
+    def describe(self) -> str:
+        """Return the counts for people."""
+        text = (
+            f"{pluralize(self.fetches, 'hub')} fetched again: {pluralize(self.links, 'new link')}"
+        )
+        return text + (f", {self.unchanged:,} not modified" if self.unchanged else "")
 
 
-def trap_events(store: CrawlStore) -> dict[str, int]:
-    """Return how many ``hosts`` and ``patterns`` were limited, and other events by their kind."""
+def count_trap_events(store: CrawlStore) -> dict[str, int]:
+    """Count the limited ``hosts`` and URL ``patterns``, and other trap events by their kind."""
     counts: Counter[str] = Counter()
     for event in History(store).events(LIMITED, RAISED, NEAR_DUPLICATE):
         name = event.detail.partition(": ")[0]
@@ -93,36 +93,36 @@ def trap_events(store: CrawlStore) -> dict[str, int]:
     return dict(counts)
 
 
-def limits_in_words(events: Mapping[str, int]) -> str | None:
-    """Return what `trap_events` tells of limits; None if none was reached."""
-    held = [counted(events[name], name[:-1]) for name in (_HOSTS, _PATTERNS) if events.get(name)]
+def describe_limits(events: Mapping[str, int]) -> str | None:
+    """Describe the limits that `count_trap_events` counted; None if none was reached."""
+    held = [pluralize(events[name], name[:-1]) for name in (_HOSTS, _PATTERNS) if events.get(name)]
     if not held:
         return None
-    words = f"{' and '.join(held)} held back"
+    words = f"{' and '.join(held)} limited"
     if events.get(RAISED):
-        words += f", limits raised {counted(events[RAISED], 'time')}"
+        words += f", limits raised {pluralize(events[RAISED], 'time')}"
     return words
 
 
-def near_duplicate(store: CrawlStore, seq: int, url: str) -> str | None:
-    """Return what the page fetched as number `seq` is much alike, in words; None if nothing."""
-    told = History(store).events(NEAR_DUPLICATE)
-    return next((event.detail[len(url) + 2 :] for event in told if event.seq == seq), None)
+def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
+    """Return the note about fetch number `seq` as a near-duplicate of another page, if any."""
+    events = History(store).events(NEAR_DUPLICATE)
+    return next((event.detail[len(url) + 2 :] for event in events if event.seq == seq), None)
 
 
-def held_back(store: CrawlStore, url: str) -> str | None:
-    """Return which limit holds back a URL that waits, in words; None if none does.
+def describe_limit(store: CrawlStore, url: str) -> str | None:
+    """Describe the limit that holds back a queued URL; return None without a limit.
 
-    The accounts of the crawl are kept again from its pages, as a resumed crawl does.
+    The quotas are computed again from all fetches, as when a crawl is resumed.
     """
     history, names = History(store), {host(url), url_pattern(url)}
     if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
         return None
-    account = _accounts(history).closed_quota(url)
-    return None if account is None else _in_words(account)
+    quota = _replay_quotas(history).closed_quota(url)
+    return None if quota is None else f"held back: {quota.kind} {quota.name}: {quota.description}"
 
 
-def _accounts(history: History) -> Quotas:
+def _replay_quotas(history: History) -> Quotas:
     nothing_new = {event.seq for event in history.events(NEAR_DUPLICATE)}
     raised_at = Counter(event.seq for event in history.events(RAISED))
     name = {url.id: url.url for url in history.urls()}
@@ -131,30 +131,29 @@ def _accounts(history: History) -> Quotas:
         repeats = fetch.seq in nothing_new or fetch.duplicate_of is not None
         earns = fetch.relevance > RELEVANT and not repeats
         referrer = None if fetch.referrer is None else name[fetch.referrer]
-        for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
+        for _ in quotas.count(fetch.url_text, referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[fetch.seq]):
             quotas.raise_limits()
     return quotas
 
 
-def _in_words(account: Quota) -> str:
-    return f"held back: of {account.kind} {account.name}, {account.description}"
+def replay_harvest_monitor(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
+    """Run the harvest monitor over all fetches, with their present relevance.
 
-
-def watch_again(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
-    """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
-
-    An alarm of the store's events may be missing here: the crawl has followed another
-    definition of its topic since.
+    Returns
+    -------
+    tuple of HarvestMonitor and list of Diagnosis
+        The monitor, and every alarm. Alarms in the store can be missing if the topic has changed
+        since.
     """
     topics = store.identity().get("topic", "")
-    watch = HarvestMonitor([topic for topic in topics.split(",") if topic])
+    monitor = HarvestMonitor([topic for topic in topics.split(",") if topic])
     alarms = []
     history = History(store)
     overtakes = {event.seq: event.detail for event in history.events(OVERTAKEN)}
     for fetch in history.first_fetches():
-        told = watch.add_fetch(
+        change = monitor.add_fetch(
             fetch.url,
             fetch.referrer,
             relevance=fetch.relevance,
@@ -162,22 +161,22 @@ def watch_again(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
             judged=is_page(fetch.status, fetch.error, fetch.duplicate_of),
             busy_host=overtakes.get(fetch.seq),
         )
-        if told == ALARM and watch.alarm is not None:
-            alarms.append(watch.alarm)
-    return watch, alarms
+        if change == ALARM and monitor.alarm is not None:
+            alarms.append(monitor.alarm)
+    return monitor, alarms
 
 
 def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
-    """Tell whether a fetch brought a page, and a new one."""
+    """Return whether a fetch returned a page that is no duplicate."""
     return outcome(status, error, duplicate_of is not None) == PAGE
 
 
-def last_alarm(store: CrawlStore) -> str | None:
-    """Return what the last alarm of a crawl told, if it is not over; else of its speed."""
+def active_alarm(store: CrawlStore) -> str | None:
+    """Return the message of the active harvest alarm, or else of the active speed alarm."""
     history = History(store)
-    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (FAST_AGAIN, _START))):
-        for event in history.events(told, *over, last=1):
-            if event.kind == told:
+    for kind, ends in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (FAST_AGAIN, _START))):
+        for event in history.events(kind, *ends, last=1):
+            if event.kind == kind:
                 return event.detail
     return None
 
@@ -198,77 +197,57 @@ ORDER BY sum(p.relevance) DESC, h.name LIMIT ?
 
 @dataclass(frozen=True)
 class Summary:
-    """What a crawl achieved, in numbers (methods 1).
+    """Numbers of a crawl, finished or running (methods 1)."""
 
-    Attributes
-    ----------
-    identity : what the crawl was started with: topic, strategy, web, critic, random_state
-    where : the store
-    stopped : why it ended, in words
-    fetched : fetches, whatever came of them
-    harvest_rate, recent_harvest_rate : mean relevance of all fetches, and of the last `RECENT`;
-        0 before the first
-    relevant : pages of a relevance above ½
-    outcomes : fetches by what came of them, see `focuscrawl.report.outcomes`
-    links, dropped : links on the pages fetched; of these, left out before the frontier
-    traps : what limits held back, and near-duplicates, see `focuscrawl.report.summary`
-    states : URLs by state, see `focuscrawl.store.schema.STATES`
-    time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
-    model, models_at : version of the last model and the fetch it was trained at; 0 for none
-    best_hosts : those with the largest sums of relevance: ``host``, ``fetches``, ``relevance``
-    left : hosts that the last run left alone, and why
-    overtaken : by host, fetches during which the best link waited there, and was much better
-        (`focuscrawl.crawl.waiting`)
-    alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
-    again : what came of hubs that were fetched again; not among `fetched`
-    failed_on : pages that the critic or the strategy failed on, and how it did on the last
-    rendered : pages whose scripts a browser ran; not among `fetched`, but of the budget
-    recorded : bytes of each recording of its pages, by the name of the file
-    completeness : its last estimate of how complete it is; None before the first
-    """
-
-    identity: dict[str, str]
-    where: str
-    stopped: str
-    fetched: int
-    harvest_rate: float
-    recent_harvest_rate: float
-    relevant: int
-    outcomes: dict[str, int]
-    links: int
-    dropped: int
-    traps: dict[str, int]
-    states: dict[str, int]
-    time: timedelta
-    timed: int
-    model: int
-    models_at: int
+    identity: dict[str, str]  #: topic, strategy, web, critic and random_state of the crawl
+    store_path: str  #: path of the store
+    stopped: str  #: why the last run stopped, or the state of the active run
+    fetched: int  #: fetches with any outcome
+    harvest_rate: float  #: mean relevance of all fetches; 0 before the first fetch
+    recent_harvest_rate: float  #: mean relevance of the last `RECENT` fetches
+    relevant: int  #: pages with a relevance above ½
+    outcomes: dict[str, int]  #: number of fetches by outcome, see `focuscrawl.report.outcomes`
+    links: int  #: links on the fetched pages
+    dropped: int  #: links that were not queued
+    traps: dict[str, int]  #: limits and near-duplicates, see `count_trap_events`
+    states: dict[str, int]  #: number of URLs by state, see `focuscrawl.store.schema.STATES`
+    time: timedelta  #: crawling time without breaks
+    timed_fetches: int  #: fetches in this time
+    model: int  #: version of the last model; 0 for no model
+    trained_at: int  #: fetch at which the training of the model started
+    #: ``host``, ``fetches`` and ``relevance`` of the hosts with the largest sums of relevance
     best_hosts: list[sqlite3.Row]
-    left: dict[str, str]
+    skipped_hosts: dict[str, str]  #: hosts that the last run skipped, each with the reason
+    #: fetches made while a much better link was queued for a busy host, by this host
+    #: (`focuscrawl.crawl.waiting`)
     overtaken: dict[str, int] = field(default_factory=dict)
-    alarm: str | None = None
-    again: Again = field(default_factory=Again)
-    recorded: dict[str, int] = field(default_factory=dict)
-    completeness: Estimate | None = None
+    alarm: str | None = None  #: message of the active alarm (`focuscrawl.diagnosis`)
+    #: hubs that were fetched again; `fetched` does not include them
+    revisits: RevisitCounts = field(default_factory=RevisitCounts)
+    #: size in bytes of each recording of the pages, by file name
+    recordings: dict[str, int] = field(default_factory=dict)
+    completeness: RecallEstimate | None = None  #: the last estimate of recall
+    #: pages that a browser rendered. They count for the budget, but not for `fetched`.
     rendered: int = 0
-    failed_on: tuple[int, str] = (0, "")
+    #: number of pages on which the critic or the strategy failed, and the last error
+    page_failures: tuple[int, str] = (0, "")
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
-        """Read the summary of a crawl, which may be running; the frontier is only counted."""
+        """Read the summary of a crawl from its store."""
         fetched, relevance, relevant, links, dropped = store.row(_TOTALS, (RELEVANT,))
         mean = "SELECT coalesce(avg(relevance), 0.0) FROM page WHERE seq > ? AND seq <= ?"
         (recent,) = store.row(mean, (fetched - RECENT, fetched))
-        model, models_at = newest_lesson(store)
-        time, timed = time_crawling(store, fetched)
-        outcomes, again = _outcomes(store, fetched), Again.of(store)
+        model, models_at = latest_model(store)
+        time, timed = crawling_time(store, fetched)
+        outcomes, again = _outcomes(store, fetched), RevisitCounts.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
         rendered = len(History(store).events(RENDERED))
         failures = History(store).events(PAGE_FAILED)
         return cls(
             identity=store.identity(),
-            where=store.where,
-            stopped=_stopped(store, fetched + again.fetches + rendered, unchanged),
+            store_path=store.location,
+            stopped=_describe_state(store, fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent,
@@ -276,21 +255,21 @@ class Summary:
             outcomes=outcomes,
             links=links,
             dropped=dropped,
-            traps=trap_events(store),
+            traps=count_trap_events(store),
             states=_states(store),
             time=time,
-            timed=timed,
+            timed_fetches=timed,
             model=model,
-            models_at=models_at,
+            trained_at=models_at,
             best_hosts=[*store.rows(_BEST_HOSTS, (fetched, _HOSTS_SHOWN))],
-            left=hosts_left(store),
+            skipped_hosts=skipped_hosts(store),
             overtaken=_overtaken(store),
-            alarm=last_alarm(store),
-            again=again,
-            recorded=_recorded(store),
-            completeness=next(reversed(estimates_of(store)), None),
+            alarm=active_alarm(store),
+            revisits=again,
+            recordings=_recorded(store),
+            completeness=next(reversed(load_estimates(store)), None),
             rendered=rendered,
-            failed_on=(len(failures), failures[-1].detail if failures else ""),
+            page_failures=(len(failures), failures[-1].detail if failures else ""),
         )
 
     @property
@@ -300,29 +279,29 @@ class Summary:
 
     @property
     def priority_fidelity(self) -> float | None:
-        """Share of the fetches that were of one of the best links known; None before the first."""
+        """Share of the fetches that were not `overtaken`; None before the first fetch."""
         return 1.0 - sum(self.overtaken.values()) / self.fetched if self.fetched else None
 
     @property
     def pages_per_second(self) -> float | None:
-        """Fetches a second while it crawled; None where the store cannot tell."""
+        """Fetches a second of crawling time; None if no time was measured."""
         seconds = self.time.total_seconds()
-        return self.timed / seconds if seconds > 0 else None
+        return self.timed_fetches / seconds if seconds > 0 else None
 
     @property
-    def web(self) -> str:
-        """What was crawled, in words."""
+    def web_title(self) -> str:
+        """Name of the crawled web for people."""
         web = self.identity.get("web", "live")
         return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the summary as (name, value), hosts left out; for terminal and HTML alike."""
+        """Return the summary without hosts as pairs of name and value, for terminal and HTML."""
         states = self.states
         lines = [
             ("topic", one_line(self.identity.get("topic", "?"))),
-            ("strategy", f"{self.identity.get('strategy', '?')} on {self.web}"),
+            ("strategy", f"{self.identity.get('strategy', '?')} on {self.web_title}"),
             ("stopped", one_line(self.stopped)),
-            ("fetched", self._fetched_in_words()),
+            ("fetched", self._describe_fetches()),
         ]
         if self.fetched:
             loss, recent = 1.0 - self.harvest_rate, self.recent_harvest_rate
@@ -330,124 +309,135 @@ class Summary:
             lines += [
                 ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
-                ("relevant", self._relevant_in_words()),
-                ("duplicates", self._duplicates_in_words()),
-                ("errors", self.errors_in_words()),
+                ("relevant", self._describe_relevant()),
+                ("duplicates", self._describe_duplicates()),
+                ("errors", self.describe_errors()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
-        failed_on, last = self.failed_on
-        if failed_on:
-            lines.append(("failed on", f"{counted(failed_on, 'page')}, the last {one_line(last)}"))
+        failures, last = self.page_failures
+        if failures:
+            lines.append(("failed on", f"{pluralize(failures, 'page')}, last {one_line(last)}"))
         if self.overtaken:
-            lines.append(("priority", self._priority_in_words()))
-        if self.left:
-            lines.append(("left alone", self._left_in_words()))
-        frontier = f"{counted(states.get('queued', 0), 'URL')} waiting"
+            lines.append(("priority", self._describe_priority()))
+        if self.skipped_hosts:
+            lines.append(("skipped", self._describe_skipped_hosts()))
+        frontier = f"{pluralize(states.get('queued', 0), 'URL')} queued"
         for state in ("unfollowed", "excluded"):
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
         lines.append(("frontier", frontier))
-        limits = limits_in_words(self.traps)
+        limits = describe_limits(self.traps)
         if limits is not None:
             lines.append(("limits", limits))
         if self.model:
-            lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+            lines.append(("model", f"version {self.model}, trained at fetch {self.trained_at:,}"))
         if self.alarm is not None:
             lines.append(("alarm", one_line(self.alarm)))
-        if self.recorded:
-            lines.append(("recorded", self._recorded_in_words()))
-        lines.append(("kept in", self.home))
+        if self.recordings:
+            lines.append(("recorded", self._describe_recordings()))
+        lines.append(("saved in", self.folder))
         return [(name, printable(value)) for name, value in lines]
 
     @property
-    def home(self) -> str:
-        """Folder of the crawl."""
-        return str(Path(self.where).parent)
+    def folder(self) -> str:
+        """Path of the crawl's folder."""
+        return str(Path(self.store_path).parent)
 
     def text(self) -> str:
-        """Return the summary for a terminal: at most 20 lines, without a final newline."""
+        """Return the summary for a terminal, without a final newline."""
         lines = self.lines()
         width = max(len(name) for name, _ in lines)
         text = [f"{name:<{width}}  {value}" for name, value in lines]
         if self.best_hosts:
             total = self.harvest_rate * self.fetched
-            rows = [["best hosts", "share", "fetches", "mean R"]]
+            rows = [["best hosts", "share", "fetches", "relevance"]]
             rows += [
                 [
-                    middle(one_line(name), _HOST_WIDTH),
+                    shorten_middle(one_line(name), _HOST_WIDTH),
                     f"{relevance / total:.0%}",
                     f"{fetches:,}",
                     f"{relevance / fetches:.2f}",
                 ]
                 for name, fetches, relevance in self.best_hosts
             ]
-            text[-1:-1] = table(rows, left={0})
+            text[-1:-1] = align_columns(rows, left={0})
+        if self.relevant:
+            text.append(f"Next: focuscrawl collect {shlex.quote(self.folder)} --out pages.csv")
         return "\n".join(text)
 
-    def _fetched_in_words(self) -> str:
+    def _describe_fetches(self) -> str:
         if not self.fetched:
-            return "nothing yet"
+            return "no pages yet"
         words = f"{self.fetched:,}"
         if self.pages_per_second is not None:
             words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
         if self.rendered:
-            words += f"; {self.rendered:,} of them in a browser once more"
-        return f"{words}; {self.again.in_words()}" if self.again.fetches else words
+            words += f"; {self.rendered:,} of them also rendered in a browser"
+        return f"{words}; {self.revisits.describe()}" if self.revisits.fetches else words
 
-    def _relevant_in_words(self) -> str:
-        words = f"{counted(self.relevant, 'page')} with R > {RELEVANT}"
-        return words if self.completeness is None else f"{words}, {self.completeness.in_words()}"
-
-    def _duplicates_in_words(self) -> str:
-        redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
-        no_html = self.outcomes.get(NO_HTML, 0)
-        near = self.traps.get(NEAR_DUPLICATE, 0)
-        same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
-        lists = sum(self.outcomes.get(kind, 0) for kind in URL_LIST_KINDS)
-        said = f"{same}; {redirects}, {no_html:,} no HTML"
-        return f"{said}, {counted(lists, 'site map')} or feeds" if lists else said
-
-    def _priority_in_words(self) -> str:
-        host = max(self.overtaken, key=lambda name: self.overtaken[name])
+    def _describe_relevant(self) -> str:
+        text, estimate = pluralize(self.relevant, "relevant page"), self.completeness
+        if estimate is None:
+            return text
+        recall = estimate.describe()
         return (
-            f"{self.priority_fidelity:.0%} of fetches within {SCORE_TOLERANCE:g} of the best link "
-            f"known; others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
+            f"{text}. {recall[0].upper()}{recall[1:]}: about {estimate.discovered:,.0f} more "
+            f"queued, {estimate.undiscovered:,.0f} not yet found"
         )
 
-    def _left_in_words(self) -> str:
-        """Name the first hosts that were left alone; the rest is counted."""
-        hosts = [*self.left.items()]
+    def _describe_duplicates(self) -> str:
+        redirects = pluralize(self.outcomes.get(REDIRECT, 0), "redirect")
+        no_html = self.outcomes.get(NO_HTML, 0)
+        near = self.traps.get(NEAR_DUPLICATE, 0)
+        same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (
+            f", {near:,} near-duplicates" if near else ""
+        )
+        lists = sum(self.outcomes.get(kind, 0) for kind in URL_LIST_KINDS)
+        text = f"{same}; {redirects}, {no_html:,} no HTML"
+        return f"{text}, {pluralize(lists, 'site map')} or feeds" if lists else text
+
+    def _describe_priority(self) -> str:
+        host = max(self.overtaken, key=lambda name: self.overtaken[name])
+        shown = shorten_middle(one_line(host), _HOST_WIDTH)
+        return (
+            f"{self.priority_fidelity:.0%} of fetches scored within {SCORE_TOLERANCE:g} of the "
+            f"best queued link; otherwise {shown} was busy most often"
+        )
+
+    def _describe_skipped_hosts(self) -> str:
+        hosts = [*self.skipped_hosts.items()]
         words = [
-            f"{middle(one_line(host), _HOST_WIDTH)} ({one_line(why, 40)})"
-            for host, why in hosts[:_LEFT]
+            f"{shorten_middle(one_line(host), _HOST_WIDTH)} ({one_line(why, 40)})"
+            for host, why in hosts[:_SKIPPED_SHOWN]
         ]
-        if len(hosts) > _LEFT:
-            words.append(f"{len(hosts) - _LEFT:,} more")
-        return f"{counted(len(hosts), 'host')}: {', '.join(words)}"
+        if len(hosts) > _SKIPPED_SHOWN:
+            words.append(f"{len(hosts) - _SKIPPED_SHOWN:,} more")
+        return f"{pluralize(len(hosts), 'host')}: {', '.join(words)}"
 
-    def _recorded_in_words(self) -> str:
-        size = f"{_size(sum(self.recorded.values()))} in {', '.join(self.recorded)}"
-        return f"{size}, for judging anew and replays (FOCUSCRAWL_WARC=0: no more)"
+    def _describe_recordings(self) -> str:
+        size = f"{_size(sum(self.recordings.values()))} in {', '.join(self.recordings)}"
+        return f"{size}, for re-judging and replays (FOCUSCRAWL_WARC=0 turns recording off)"
 
-    def errors_in_words(self) -> str:
-        """Return the most frequent causes of failed fetches, with their numbers."""
+    def describe_errors(self) -> str:
+        """Return the most frequent causes of failed fetches with their counts."""
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
         words = [
-            f"{one_line(name, 40)}: {n:,}{_WAYS_OUT.get(name, '')}" for name, n in errors[:_CAUSES]
+            f"{one_line(name, 40)}: {n:,}{_HINTS.get(name, '')}"
+            for name, n in errors[:_ERRORS_SHOWN]
         ]
-        rest = sum(n for _, n in errors[_CAUSES:])
+        rest = sum(n for _, n in errors[_ERRORS_SHOWN:])
         return ", ".join([*words, f"other: {rest:,}"] if rest else words) or "none"
 
 
-def estimates_of(store: CrawlStore) -> list[Estimate]:
-    """Return the estimates that a crawl has made of how complete it is."""
-    return read_estimates(Path(store.where).parent / FILE)
+def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
+    """Return the estimates of recall that a crawl has made."""
+    return read_estimates(Path(store.location).parent / ESTIMATES_FILE)
 
 
-def newest_lesson(store: CrawlStore) -> tuple[int, int]:
-    """Return the number of the newest lesson, and the fetches when it was begun; 0 for none."""
-    version, begun = store.row("SELECT max(version), max(trained_at_seq) FROM models")
-    return version or 0, begun or 0
+def latest_model(store: CrawlStore) -> tuple[int, int]:
+    """Return the version of the last model, and the fetch at which its training started."""
+    version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
+    return version or 0, trained_at or 0
 
 
 def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
@@ -459,9 +449,9 @@ def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-def _stopped(store: CrawlStore, fetched: int, unchanged: int) -> str:
+def _describe_state(store: CrawlStore, fetched: int, unchanged: int) -> str:
     running, words = run_state(store, fetched, unchanged)
-    return f"not yet: it is {words}" if running else words
+    return f"not yet: {words}" if running else words.removeprefix("stopped ")
 
 
 def _states(store: CrawlStore) -> dict[str, int]:
@@ -475,7 +465,7 @@ def _overtaken(store: CrawlStore) -> dict[str, int]:
 
 
 def _recorded(store: CrawlStore) -> dict[str, int]:
-    files = sorted(Path(store.where).parent.glob("*.warc.gz"))
+    files = sorted(Path(store.location).parent.glob("*.warc.gz"))
     return {path.name: path.stat().st_size for path in files}
 
 

@@ -1,4 +1,4 @@
-"""Templates of the HTML pages: in one style, and what a page calls itself is never markup."""
+"""Loads the templates of HTML pages, with one style and with automatic escaping."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from focuscrawl.report.plain_text import middle, one_line
+from focuscrawl.report.plain_text import one_line, shorten_middle
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def rows_of(frame: pd.DataFrame) -> list[Any]:
-    """Return the rows of a table for a template, which reads their columns by name."""
+    """Return the rows of a table for a template, with columns as attributes."""
     return list(frame.itertuples(name="Row"))
 
 
 def data_uri(image: bytes) -> str:
-    """Return a PNG as a URI that holds all of it."""
+    """Return a PNG image as a data URI."""
     return f"data:image/png;base64,{base64.b64encode(image).decode()}"
 
 
@@ -38,7 +38,7 @@ def load_template(name: str, package: str = "focuscrawl.report") -> Template:
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"one_line": one_line, "middle": middle, "data_uri": data_uri}
-    # a page may name itself anything; only what a browser fetches becomes a link
+    environment.filters |= {"one_line": one_line, "middle": shorten_middle, "data_uri": data_uri}
+    # URLs are untrusted: only http and https become links
     environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
     return environment.get_template(name)

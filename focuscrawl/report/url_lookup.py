@@ -1,4 +1,4 @@
-"""What a store says of one URL: its fetch, its links, its text."""
+"""Looks up one URL in a store: its fetch, its links, and the text of its page."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL, host, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
 from focuscrawl.page import ParseCost, ParseLimitError, parse_page
 from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.outcomes import outcome
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.store import schema
-from focuscrawl.webs.opening import open_named
+from focuscrawl.webs.opening import open_web_from_file
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 _SHOWN = 100
-_CLASSES = 10  # that are shown
-_LONGEST = 20_000  # characters of text
-_LARGEST = 2 << 20  # bytes of a page
+_CLASSES = 10  # classes shown
+_LONGEST = 20_000  # characters of text shown
+_LARGEST = 2 << 20  # bytes of a page that is parsed to be shown
 
 
 def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
-    """Return the row of the table ``url`` that `text` means, whether http or https.
+    """Return the row of the table ``url`` for a URL, with http or https.
 
     Raises
     ------
@@ -54,35 +54,34 @@ def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
         return found
     why = _dropped(store, url)
     if why is not None:
-        raise UserError(f"{shown} was not followed, links to it are dropped: {why}")
+        raise UserError(f"links to {shown} are dropped: {why}")
     near = _first(store, _variants(url))
     if near is not None:
-        raise UserError(f"the crawl has not seen {shown}: did you mean {near['url']}?")
+        raise UserError(f"the crawl has not found {shown}: did you mean {near['url']}?")
     known = "SELECT count(*) FROM url JOIN host h ON h.id = url.host WHERE h.name = ?"
     (number,) = store.row(known, (host(url),))
-    hint = f"it knows {counted(number, 'URL')}" if number else "it knows no URL"
+    hint = f"{pluralize(number, 'URL')} of {host(url)}" if number else f"no URL of {host(url)}"
     raise UserError(
-        f"no link to {shown} was followed: none was seen, or it was dropped, as pages ask robots "
-        f"with nofollow; {hint} of {host(url)}; give the exact URL, as in the view pages or "
-        "frontier of the store"
+        f"the crawl has found no link to {shown}, or dropped the link because of nofollow; the "
+        f"crawl knows {hint}: give the exact URL, as in the store's views pages and frontier"
     )
 
 
 def _dropped(store: CrawlStore, url: str) -> str | None:
-    """Return why links to a URL never reach the frontier; None if they might."""
-    if len(url) > MAX_URL:
-        return f"it is longer than {MAX_URL:,} characters"
+    """Return why the crawl drops links to a URL; None if it might queue them."""
+    if len(url) > MAX_URL_LENGTH:
+        return f"the URL is longer than {MAX_URL_LENGTH:,} characters"
     if not can_be_page(url):
-        return "its name promises no HTML page (FOCUSCRAWL_ANY_MEDIA=1 follows them)"
+        return "the file extension is not of HTML (FOCUSCRAWL_ANY_MEDIA=1 follows such links)"
     identity = store.identity()
     if identity.get("web", LIVE) == LIVE:
         return None
     try:
-        web = open_named(identity.get("web_name", ""), store.where)
+        web = open_web_from_file(identity.get("web_name", ""), store.location)
     except UserError:
         return None
     (there,) = web.resolve([url])
-    missing = f"{web.name} does not have it (FOCUSCRAWL_CLOSED=0 follows them)"
+    missing = f"{web.name} lacks the page (FOCUSCRAWL_CLOSED=0 follows such links)"
     return missing if there is None else None
 
 
@@ -99,7 +98,7 @@ def _other_scheme(url: str) -> str:
 
 
 def _variants(url: str) -> list[str]:
-    """Return what is often meant: with or without the last slash, www., or the query."""
+    """Return similar URLs: with or without the last slash, www., or the query."""
     path, mark, query = url.split("://", 1)[1].partition("?")
     slashed = path[:-1] if path.endswith("/") else f"{path}/"
     renamed = path[4:] if path.startswith("www.") else f"www.{path}"
@@ -115,18 +114,19 @@ FROM page p LEFT JOIN url original ON original.id = p.duplicate_of WHERE p.url =
 
 
 def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
-    """Return what is known of the URL that `text` means; what is read does not grow.
+    """Return the facts about a URL; the cost does not grow with the crawl.
 
     Returns
     -------
-    ``number``, ``url``, ``host``, ``state``, ``depth``, ``score``, ``referrer``; and ``fetch``,
-    None if there was none, with the columns of the table ``page``, ``outcome`` and
-    ``duplicate_of``, a URL or None.
+    dict
+        ``number`` (ID), ``url``, ``host``, ``state``, ``depth``, ``score``, ``referrer``, and
+        ``fetch``: None, or a dict with the columns of the table ``page``, ``outcome`` and
+        ``duplicate_of`` (URL or None).
 
     Raises
     ------
     UserError
-        The crawl has never seen it; the message says what comes near.
+        The crawl has not found the URL; the message names a similar URL.
     """
     row = find_url(store, text)
     fetch = next(map(dict, store.rows(_FETCH, (row["id"],))), None)
@@ -148,31 +148,20 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class LinksAround:
-    """Links out of a page and to it, the first ones of either.
+class PageLinks:
+    """The first links out of a page and into the page."""
 
-    Attributes
-    ----------
-    out : in the order they were found: ``id``, ``url``, ``anchor``, ``score`` (None: not
-        followed), ``seq`` and ``relevance`` (None: not fetched)
-    more_out : whether there are others
-    into : of pages that link to it, by number: the same
-    n_into : how many links lead to it
-    """
-
+    #: links out of the page in the order they were found: ``id``, ``url``, ``anchor``, ``score``
+    #: (None: not followed), ``seq`` and ``relevance`` (None: not fetched) of the target
     out: list[dict[str, Any]]
-    more_out: bool
+    more_out: bool  #: the page has more links than `out`
+    #: links into the page, in the same form, with the linking page in place of the target
     into: list[dict[str, Any]]
-    n_into: int
+    n_into: int  #: number of all links into the page
 
     @classmethod
-    def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> LinksAround:
-        """Read the links of the URL with that number; what is read does not grow with the crawl.
-
-        Parameters
-        ----------
-        store : of a crawl in a folder
-        """
+    def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> PageLinks:
+        """Read up to `n` links in each direction of the URL with the ID `url`."""
         into = store.rows(f"{_SOURCES} WHERE l.target = ? ORDER BY l.id LIMIT ?", (url, n))
         out = _out(store, url, n + 1)
         return cls(
@@ -183,7 +172,7 @@ class LinksAround:
         )
 
 
-# links with what is at their other end
+# links with the page at their other end
 _SOURCES = """
 SELECT l.id, u.url, l.anchor, l.score, p.seq, p.relevance
 FROM link l JOIN url u ON u.id = l.source LEFT JOIN page p ON p.url = l.source"""
@@ -193,21 +182,21 @@ FROM link l JOIN url u ON u.id = l.target LEFT JOIN page p ON p.url = l.target""
 
 
 def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
-    """Return the first links of a page: links are numbered in the order of the fetches.
+    """Return the first links of a page.
 
-    Nothing says where those of a page begin, but the page that a link is on, and its number: it
-    is found by halving. Those found when a hub was fetched again stand between others; where
-    they are is known.
+    Links have IDs in the order of the fetches, but no index by page. A binary search over the IDs
+    finds the first link of the page. The table ``revisit`` holds the IDs of links that were found
+    when a hub was fetched again.
     """
     seq = next((seq for (seq,) in store.rows("SELECT seq FROM page WHERE url = ?", (url,))), None)
     (last,) = store.row("SELECT max(id) FROM link")
     if seq is None or last is None:
         return []
-    again = _again(store)
-    low, high = 0, int(last) + 1  # the first link of a page fetched as late, or later
+    again = _revisits(store)
+    low, high = 0, int(last) + 1  # the first link of this page or of a later page
     while low < high:
         middle = (low + high) // 2
-        if _seq(store, again, middle) < seq:
+        if _fetches_before_link(store, again, middle) < seq:
             low = middle + 1
         else:
             high = middle
@@ -221,8 +210,8 @@ def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
     return [found[number] for number in sorted(found)][:n]
 
 
-def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:
-    """Return first link, number of links, fetches before, and URL of pages fetched again."""
+def _revisits(store: CrawlStore) -> list[tuple[int, int, int, int]]:
+    """Return first link, number of links, number of the fetch, and URL of the hub revisits."""
     rows = store.rows(
         "SELECT first_link, links, coalesce(seq, 0), url FROM revisit "
         "WHERE first_link IS NOT NULL ORDER BY first_link"
@@ -230,8 +219,10 @@ def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:
     return [(int(first), int(links), int(seq), int(url)) for first, links, seq, url in rows]
 
 
-def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int) -> float:
-    """Return after how many fetches a link was found."""
+def _fetches_before_link(
+    store: CrawlStore, again: list[tuple[int, int, int, int]], number: int
+) -> float:
+    """Return the number of the fetch that found a link; one half more for a hub revisit."""
     at = bisect_right(again, (number, 1 << 62, 0, 0)) - 1
     if at >= 0 and number < again[at][0] + again[at][1]:
         return again[at][2] + 0.5
@@ -240,54 +231,48 @@ def _seq(store: CrawlStore, again: list[tuple[int, int, int, int]], number: int)
 
 
 @dataclass(frozen=True)
-class PageAgain:
-    """What a page says; all texts are those of a stranger.
+class RecordedPage:
+    """Text and classes of a recorded page; the texts are untrusted."""
 
-    Attributes
-    ----------
-    title : of the page
-    text : of its leaves, the short ones joined
-    cut : whether there is more
-    classes : (name, probability, whether it is of the topic) of the most probable classes, by
-        the critic the crawl follows; empty where that gives none
-    no_classes : why there are none, a sentence; "" where there are
-    """
-
-    title: str
-    text: list[str]
-    cut: bool
+    title: str  #: title of the page
+    text: list[str]  #: paragraphs of the visible text
+    cut: bool  #: the text is truncated
+    #: name, probability, and membership in the topic of the most probable classes, by the critic
+    #: of the crawl
     classes: list[tuple[str, float, bool]]
-    no_classes: str
+    no_classes: str  #: sentence that says why `classes` is empty
 
 
-def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain:
+def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> RecordedPage:
     """Read a page from the recording of a crawl, or from the web that it replays.
 
     Parameters
     ----------
-    identity, folder : of the crawl
-    url : as the store has it
+    identity, folder : mapping, Path
+        Identity and folder of the crawl.
+    url : str
+        URL as in the store.
 
     Raises
     ------
     UserError
-        The page is not kept, or too much work to be read here.
+        The page is not recorded, or it is too large or too slow to parse.
     """
     for web in open_page_webs(identity, folder):
-        answer = HtmlAnswer.found(web, url)
+        answer = HtmlAnswer.from_web(web, url)
         if answer is not None:
             break
     else:
-        raise UserError("the recording has no HTML page of this URL: its text is not kept")
+        raise UserError("the recording has no HTML page of this URL, so its text cannot be shown")
     if len(answer.body) > _LARGEST:
-        raise UserError("the page is larger than 2 MiB: it is not shown")
+        raise UserError("the page is larger than 2 MiB, so its text is not shown")
     try:
         view = parse_page(answer.body, url, encoding=answer.encoding, max_cost=ParseCost.LARGE)
     except ParseLimitError:
-        raise UserError("the page takes too long to be read: it is not shown") from None
+        raise UserError("parsing the page takes too long, so its text is not shown") from None
     classes, why = _classes(identity, view)
     text, cut = visible_paragraphs(answer.body, answer.encoding, _LONGEST)
-    return PageAgain(view.title, text, cut, classes, why)
+    return RecordedPage(view.title, text, cut, classes, why)
 
 
 def _classes(
@@ -295,13 +280,13 @@ def _classes(
 ) -> tuple[list[tuple[str, float, bool]], str]:
     name = identity.get("critic_name", "")
     if is_callable_spec(name) and not Path(name).exists():
-        return [], "The critic is a program of its own, which is not run to show a page."
+        return [], "The critic is a Python function, which the studio does not run."
     try:
         critic = load_trained(name, identity.get("topic", ""))
     except UserError as error:
         return [], f"The critic cannot be read: {error}."
     found = critic.judge([view]).probabilities
     if found is None:
-        return [], "The critic gives no probabilities of classes."
+        return [], "The critic predicts no class probabilities."
     most = np.argsort(-found[0], kind="stable")[:_CLASSES].tolist()
     return [(critic.classes[i], float(found[0, i]), bool(critic.marked[i])) for i in most], ""

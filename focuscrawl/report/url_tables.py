@@ -1,4 +1,4 @@
-"""Pages and queued URLs of a crawl as tables: filtered, sorted, searched; its hosts."""
+"""Tables of the pages, queued URLs and hosts of a crawl, with filters, orders and search."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-#: what `sorted.page.kind` says came of a fetch
+#: kinds of fetches, by their number in `sorted.page.kind`
 KINDS = ("page", "duplicate", "redirect", "nothing")
-_FIRST = "9e999"  # of what has no score: a seed comes before every link
+_SEED_SCORE = "9e999"  # in place of a missing score: seeds come before every link
 
 _TABLES = f"""
 CREATE TABLE sorted.host (place INTEGER PRIMARY KEY, id INTEGER NOT NULL, name TEXT NOT NULL);
@@ -33,7 +33,7 @@ CREATE TABLE sorted.page (seq INTEGER PRIMARY KEY, host INTEGER, relevance REAL,
                           status INTEGER, kind INTEGER);
 INSERT INTO sorted.page
     SELECT p.seq, (SELECT place FROM sorted.host WHERE id = u.host), p.relevance,
-           coalesce(p.score, {_FIRST}), p.status,
+           coalesce(p.score, {_SEED_SCORE}), p.status,
            CASE WHEN p.duplicate_of IS NOT NULL THEN 1 WHEN p.digest IS NOT NULL THEN 0
                 WHEN p.status BETWEEN 300 AND 399 OR p.error LIKE 'meta refresh%' THEN 2
                 ELSE 3 END
@@ -46,7 +46,7 @@ CREATE TABLE sorted.repeat (original INTEGER, seq INTEGER, PRIMARY KEY (original
 INSERT INTO sorted.repeat SELECT duplicate_of, seq FROM main.page WHERE duplicate_of IS NOT NULL;
 CREATE TABLE sorted.waiting (id INTEGER PRIMARY KEY, host INTEGER, score REAL, state INTEGER);
 INSERT INTO sorted.waiting
-    SELECT u.id, h.place, coalesce(u.score, {_FIRST}), u.state
+    SELECT u.id, h.place, coalesce(u.score, {_SEED_SCORE}), u.state
     FROM main.url u JOIN sorted.host h ON h.id = u.host WHERE u.state <> {FETCHED} ORDER BY u.id;
 CREATE INDEX sorted.waiting_score ON waiting (score, id, host, state);
 CREATE INDEX sorted.waiting_host ON waiting (host, id, state, score);
@@ -56,64 +56,64 @@ CREATE TABLE sorted.total AS
 """
 
 
-ROWS = 100  #: of a part of a table
-_BATCH = 5000  # rows that are searched at once
-_SEARCH = 0.12  # seconds; who searches on asks again
-_WORDS = 5  # that are searched for
-_LONGEST = 200  # characters of what is searched for
-WAITING_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
+ROWS = 100  #: rows of a part of a table
+_BATCH = 5000  # rows searched by one statement
+_SEARCH_SECONDS = 0.12  # then the search stops, and the caller can continue it
+_WORDS = 5  # words of a search that count
+_LONGEST = 200  # characters of a search that count
+UNFETCHED_STATES = tuple(state for code, state in enumerate(STATES) if code != FETCHED)
 HOSTS = 50
 
 
-def sort_urls(store: CrawlStore, path: Path) -> None:
-    """Write the sorted copy of a crawl to `path`, where nothing is yet.
+def write_sorted_copy(store: CrawlStore, path: Path) -> None:
+    """Write a sorted copy of the numbers, hosts and scores of a crawl to the new file `path`.
 
-    Re-scoring changes the score of every URL that waits: an index of the store itself would slow
-    the crawl down. So numbers, hosts and scores are copied, sorted, and joined with the store when
-    rows are read; texts stay where they are. A copy says how the crawl was when it was made. It
-    takes some seconds for a million URLs, and none of the interpreter's time; memory does
-    not grow with the crawl.
+    Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow
+    the crawl down. The copy has the indexes, and is joined with the texts of the store when rows
+    are read. It has the state of the crawl at the time of copying, which takes some seconds for a
+    million URLs. Memory does not grow with the crawl.
 
     Parameters
     ----------
-    store : of a crawl in a folder, which may be running
+    store : CrawlStore
+        Store of a crawl in a folder, which may be running.
     """
-    with reading_sorted(store, path) as connection:
-        # not kept if the machine stops: nothing is lost with it
+    with open_sorted_copy(store, path) as connection:
+        # a copy that is damaged by a crash is written again
         connection.execute("PRAGMA sorted.journal_mode = OFF")
         connection.execute("PRAGMA sorted.synchronous = OFF")
-        for statement in _TABLES.split(";\n"):  # each may take as many steps as all else
+        for statement in _TABLES.split(";\n"):  # the limit on steps counts by statement
             connection.execute(statement)
 
 
 @contextmanager
-def reading_sorted(store: CrawlStore, path: Path) -> Iterator[Database]:
-    """Open a store, as ``main``, with a copy that `sort_urls` made, as ``sorted``."""
-    with closing(store.reopened()) as reading, reading.connection() as connection:
+def open_sorted_copy(store: CrawlStore, path: Path) -> Iterator[Database]:
+    """Open a store as ``main`` with its sorted copy attached as ``sorted``."""
+    with closing(store.reopen()) as reading, reading.connection() as connection:
         connection.execute("ATTACH ? AS sorted", (str(path),))
         yield connection
 
 
-class WaitingUrl(NamedTuple):
-    """A URL that waits, and its score; None: a start URL, which comes before every link."""
+class QueuedUrl(NamedTuple):
+    """A queued URL and its score; the score is None for a seed, which comes first."""
 
     url: str
     score: float | None
 
 
-def frontier_top(store: CrawlStore, most: int = 20) -> list[WaitingUrl]:
-    """Return the waiting URLs with the best scores, the best first; of equals the first found.
+def frontier_top(store: CrawlStore, most: int = 20) -> list[QueuedUrl]:
+    """Return the queued URLs with the best scores; equal scores are in the order found.
 
-    It looks at every URL of the crawl: a second for a million. What is given out next also
-    depends on which hosts have room.
+    The statement reads every URL of the crawl: a second for a million. The crawl may fetch other
+    URLs next, because hosts can be busy.
     """
     query = """SELECT url, score FROM url WHERE state = ?
                ORDER BY score IS NOT NULL, score DESC, id LIMIT ?"""
-    return [*map(WaitingUrl._make, store.rows(query, (QUEUED, most)))]
+    return [*map(QueuedUrl._make, store.rows(query, (QUEUED, most)))]
 
 
 class _Order(NamedTuple):
-    """Columns of the sorted copy: what rows are sorted by, and what tells them apart."""
+    """Sort key of rows of the sorted copy: a column, and an unique column for equal keys."""
 
     key: str
     number: str
@@ -129,7 +129,7 @@ PAGE_ORDERS = {
     "host": _Order("host", "seq", descending=False),
 }
 #: orders of URLs that were not fetched
-WAITING_ORDERS = {
+UNFETCHED_ORDERS = {
     "score": _Order("score", "id", descending=True),
     "newest": _Order("id", "id", descending=True),
     "oldest": _Order("id", "id", descending=False),
@@ -138,14 +138,14 @@ WAITING_ORDERS = {
 
 
 class _Table(NamedTuple):
-    """A table of the sorted copy, what is read of its rows, and what a word has to be in."""
+    """A table of the sorted copy, the statement for its rows, and the condition on a word."""
 
     name: str
     select: str
     match: str
 
 
-_Where: TypeAlias = "tuple[list[str], dict[str, Any]]"  # conditions, and the values in them
+_Where: TypeAlias = "tuple[list[str], dict[str, Any]]"  # conditions and their parameters
 
 _PAGES = _Table(
     "page",
@@ -156,7 +156,7 @@ FROM ({inner}) s JOIN main.page p ON p.seq = s.seq JOIN main.url u ON u.id = p.u
      JOIN sorted.host h ON h.place = s.host""",
     "(u.url LIKE :{0} ESCAPE '!' OR p.title LIKE :{0} ESCAPE '!')",
 )
-_WAITING = _Table(
+_UNFETCHED = _Table(
     "waiting",
     """
 SELECT s.id AS number, s.{key} AS key, u.url, u.score, u.state, u.depth, h.name AS host,
@@ -168,72 +168,57 @@ FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = 
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which rows.
+class UrlFilter:
+    """Filter and order of rows; the defaults select all rows."""
 
-    Attributes
-    ----------
-    least, most : of pages, relevance; of waiting URLs, score. None: any
-    host : part of its name; "": any
-    kind : of pages one of `focuscrawl.report.url_tables.KINDS`, of the others one of
-        `WAITING_STATES`; "": any
-    status : HTTP status of pages; None: any
-    search : words that are all in URL or title; "": any
-    order : one of `PAGE_ORDERS`, `WAITING_ORDERS`
-    """
-
-    least: float | None = None
-    most: float | None = None
-    host: str = ""
-    kind: str = ""
-    status: int | None = None
-    search: str = ""
-    order: str = ""
+    least: float | None = None  #: least relevance of pages, or least score of other URLs
+    most: float | None = None  #: greatest relevance of pages, or greatest score of other URLs
+    host: str = ""  #: part of the host name
+    kind: str = ""  #: for pages one of `KINDS`, for other URLs one of `UNFETCHED_STATES`
+    status: int | None = None  #: HTTP status of pages
+    search: str = ""  #: words that must all occur in URL or title
+    order: str = ""  #: one of `PAGE_ORDERS` or `UNFETCHED_ORDERS`
 
     @property
     def words(self) -> list[str]:
-        """What is searched for."""
+        """The words of `search` that count."""
         return self.search[:_LONGEST].split()[:_WORDS]
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some rows of a table.
+class UrlRows:
+    """A part of the rows of a table."""
 
-    Attributes
-    ----------
-    rows : see `pages_part`, `waiting_part`
-    before, after : where the rows before and after these begin; None: there are none
-    searched : how many rows were looked through; None: nothing was searched for
-    """
-
-    rows: list[dict[str, Any]]
-    before: str | None
-    after: str | None
-    searched: int | None
+    rows: list[dict[str, Any]]  #: see `list_pages` and `list_unfetched`
+    before: str | None  #: cursor to the rows before this part; None without such rows
+    after: str | None  #: cursor to the rows after this part
+    searched: int | None  #: number of rows searched; None without a search
 
 
-def pages_part(
-    connection: Database, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
-) -> Part:
+def list_pages(
+    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
+) -> UrlRows:
     """Return up to `n` pages.
 
     Parameters
     ----------
-    connection : see `focuscrawl.report.url_tables.reading_sorted`
-    after, before : of the `Part` that these rows follow, or that follows them
+    connection : Database
+        Connection of `open_sorted_copy`.
+    after, before : str
+        Cursor of another `UrlRows`: return the rows after or before it.
 
     Returns
     -------
-    Rows have ``seq``, ``url``, ``title``, ``relevance`` as it is by now, ``score`` (None: a
-    seed), ``status``, ``kind``, ``host``, ``topic`` (the most probable class).
+    UrlRows
+        Rows with ``seq``, ``url``, ``title``, ``relevance`` (current), ``score`` (None: a seed),
+        ``status``, ``kind``, ``host``, ``topic`` (the most probable class).
 
     Raises
     ------
     UserError
-        There is no such order or kind, or `after` or `before` is nothing that was given out.
+        The order, the kind or a cursor is invalid.
     """
-    where, values = _common(wanted, "relevance")
+    where, values = _filter_conditions(wanted, "relevance")
     if wanted.kind:
         where.append("kind = :kind")
         values["kind"] = _index(KINDS, wanted.kind, "kind of page")
@@ -241,40 +226,45 @@ def pages_part(
         where.append("status = :status")
         values["status"] = wanted.status
     order = _order(PAGE_ORDERS, wanted.order or "newest")
-    read = _Reading(connection, _PAGES, order, (where, values), wanted.words)
+    read = _TableReader(connection, _PAGES, order, (where, values), wanted.words)
     found = read.part(after, before, n)
-    return Part([_page(row) for row in found.rows], found.before, found.after, found.searched)
+    return UrlRows(
+        [_page_row(row) for row in found.rows], found.before, found.after, found.searched
+    )
 
 
-def waiting_part(
-    connection: Database, wanted: Wanted, *, after: str = "", before: str = "", n: int = ROWS
-) -> Part:
-    """Return up to `n` URLs that were not fetched; see `pages_part`.
+def list_unfetched(
+    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
+) -> UrlRows:
+    """Return up to `n` URLs that were not fetched; see `list_pages`.
 
     Returns
     -------
-    Rows have ``number``, ``url``, ``host``, ``score`` as it is by now (None: a seed, or none),
-    ``state`` as it is by now, ``depth`` (clicks from a seed), ``referrer``.
+    UrlRows
+        Rows with ``number`` (ID), ``url``, ``host``, ``score`` (current; None: a seed, or no
+        score), ``state`` (current), ``depth`` (clicks from a seed), ``referrer``.
     """
-    where, values = _common(wanted, "score")
+    where, values = _filter_conditions(wanted, "score")
     if wanted.kind:
-        _index(WAITING_STATES, wanted.kind, "state")
+        _index(UNFETCHED_STATES, wanted.kind, "state")
         where.append("state = :state")
         values["state"] = STATES.index(wanted.kind)
-    order = _order(WAITING_ORDERS, wanted.order or "score")
-    read = _Reading(connection, _WAITING, order, (where, values), wanted.words)
+    order = _order(UNFETCHED_ORDERS, wanted.order or "score")
+    read = _TableReader(connection, _UNFETCHED, order, (where, values), wanted.words)
     found = read.part(after, before, n)
-    return Part([_waiting(row) for row in found.rows], found.before, found.after, found.searched)
+    return UrlRows(
+        [_unfetched_row(row) for row in found.rows], found.before, found.after, found.searched
+    )
 
 
-def totals(connection: Database) -> tuple[int, int]:
-    """Return how many pages and how many other URLs the sorted copy has."""
+def count_rows(connection: Database) -> tuple[int, int]:
+    """Return the number of pages and of other URLs in the sorted copy."""
     ((pages, waiting),) = connection.execute("SELECT pages, waiting FROM sorted.total")
     return int(pages), int(waiting)
 
 
-def duplicates_of(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
-    """Return ``seq`` and ``url`` of the first duplicates of the page with that number."""
+def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
+    """Return ``seq`` and ``url`` of the first duplicates of the page with the ID `url`."""
     rows = connection.execute(
         "SELECT r.seq, u.url FROM sorted.repeat r JOIN main.page p ON p.seq = r.seq "
         "JOIN main.url u ON u.id = p.url WHERE r.original = ? ORDER BY r.seq LIMIT ?",
@@ -283,8 +273,8 @@ def duplicates_of(connection: Database, url: int, n: int = ROWS) -> list[dict[st
     return [*map(dict, rows)]
 
 
-class _Reading:
-    """Reads parts of one table, as filtered and sorted."""
+class _TableReader:
+    """Reads filtered and sorted parts of one table."""
 
     def __init__(
         self,
@@ -302,47 +292,49 @@ class _Reading:
         self._values = values | {f"word{i}": _like(word) for i, word in enumerate(words)}
         self._match = " AND ".join(table.match.format(f"word{i}") for i in range(len(words)))
 
-    def part(self, after: str, before: str, n: int) -> Part:
-        """Return rows after or before a place, in order."""
+    def part(self, after: str, before: str, n: int) -> UrlRows:
+        """Return the rows after or before a cursor."""
         backwards = bool(before)
-        place = _read_place(before or after) if before or after else None
+        place = _parse_cursor(before or after) if before or after else None
         rows, searched, more = self._rows(place, n, backwards=backwards)
-        ends = [_place(row["key"], row["number"]) for row in rows[:: max(len(rows) - 1, 1)]]
+        ends = [_cursor_of(row["key"], row["number"]) for row in rows[:: max(len(rows) - 1, 1)]]
         first, last = (ends[0], ends[-1]) if ends else (None, None)
         if more is not None and searched is not None:
-            last = more  # what was looked at and does not fit need not be looked at again
+            last = more  # the next part of a search continues after the last row searched
         if backwards:
-            return Part(rows[::-1], last if more else None, first or before, searched)
-        return Part(rows, (first or after) if place else None, last if more else None, searched)
+            return UrlRows(rows[::-1], last if more else None, first or before, searched)
+        return UrlRows(rows, (first or after) if place else None, last if more else None, searched)
 
     def _rows(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
     ) -> tuple[list[dict[str, Any]], int | None, str | None]:
-        """Return rows, how many were looked through, and where what was not begins."""
+        """Return rows, the number of rows searched, and the cursor to the rest."""
         if not self._match:
             found = self._batch(place, n + 1, backwards=backwards)
-            more = _place(found[n - 1]["key"], found[n - 1]["number"]) if len(found) > n else None
+            more = (
+                _cursor_of(found[n - 1]["key"], found[n - 1]["number"]) if len(found) > n else None
+            )
             return found[:n], None, more
         rows: list[dict[str, Any]] = []
-        searched, until = 0, time.monotonic() + _SEARCH
+        searched, until = 0, time.monotonic() + _SEARCH_SECONDS
         while True:
             found = self._batch(place, _BATCH, backwards=backwards)
             size, end = self._end(place, backwards=backwards)
             searched += size
             rows += found
             if len(rows) > n:
-                more = _place(rows[n - 1]["key"], rows[n - 1]["number"])
+                more = _cursor_of(rows[n - 1]["key"], rows[n - 1]["number"])
                 return rows[:n], searched, more
             if end is None:
                 return rows, searched, None
             place = end
             if time.monotonic() > until:
-                return rows, searched, _place(*place)
+                return rows, searched, _cursor_of(*place)
 
     def _batch(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
     ) -> list[dict[str, Any]]:
-        """Return what is searched for among the next `n` rows; all if nothing is."""
+        """Return the rows among the next `n` that match the search."""
         inner, values, way = self._inner(place, n, backwards=backwards)
         select = self._select.format(key=self._order.key, inner=inner)
         select += f" WHERE {self._match}" if self._match else ""
@@ -352,7 +344,7 @@ class _Reading:
     def _end(
         self, place: tuple[float, int] | None, *, backwards: bool
     ) -> tuple[int, tuple[float, int] | None]:
-        """Return how many of the next rows there are, and the last one; None: it is the last."""
+        """Return the statement for the next `n` rows, its parameters, and `ASC` or `DESC`."""
         inner, values, _ = self._inner(place, _BATCH, backwards=backwards)
         key, number = self._order.key, self._order.number
         last = f"SELECT {key} AS key, {number} AS number, row_number() OVER () AS n FROM ({inner})"
@@ -364,7 +356,7 @@ class _Reading:
     def _inner(
         self, place: tuple[float, int] | None, n: int, *, backwards: bool
     ) -> tuple[str, dict[str, Any], str]:
-        """Return the statement for the next `n` rows, its values, and its direction."""
+        """Return statement and parameters for the next `n` rows, and the direction."""
         key, number = self._order.key, self._order.number
         down = self._order.descending != backwards
         where, values = [*self._where], self._values | {"n": n}
@@ -377,7 +369,7 @@ class _Reading:
         return f"{inner} ORDER BY {key} {way}, {number} {way} LIMIT :n", values, way
 
 
-def _common(wanted: Wanted, number: str) -> _Where:
+def _filter_conditions(wanted: UrlFilter, number: str) -> _Where:
     where, values = list[str](), dict[str, Any]()
     if wanted.least is not None:
         where.append(f"{number} >= :least")
@@ -393,26 +385,26 @@ def _common(wanted: Wanted, number: str) -> _Where:
     return where, values
 
 
-def _page(row: dict[str, Any]) -> dict[str, Any]:
+def _page_row(row: dict[str, Any]) -> dict[str, Any]:
     names = ("url", "title", "relevance", "score", "status", "host", "topic")
     kind = KINDS[row["kind"]]
     return {"seq": row["number"], **{name: row[name] for name in names}, "kind": kind}
 
 
-def _waiting(row: dict[str, Any]) -> dict[str, Any]:
+def _unfetched_row(row: dict[str, Any]) -> dict[str, Any]:
     names = ("number", "url", "host", "score", "depth", "referrer")
     return {**{name: row[name] for name in names}, "state": STATES[row["state"]]}
 
 
 def _order(orders: dict[str, _Order], name: str) -> _Order:
     if name not in orders:
-        raise UserError(f"no order {name!r:.40}: take one of {', '.join(orders)}")
+        raise UserError(f"order {name!r:.40} is invalid: use one of {', '.join(orders)}")
     return orders[name]
 
 
 def _index(names: Sequence[str], name: str, what: str) -> int:
     if name not in names:
-        raise UserError(f"no {what} {name!r:.40}: take one of {', '.join(names)}")
+        raise UserError(f"{what} {name!r:.40} is invalid: use one of {', '.join(names)}")
     return names.index(name)
 
 
@@ -422,24 +414,24 @@ def _like(word: str) -> str:
     return f"%{word}%"
 
 
-def _place(key: float, number: int) -> str:
+def _cursor_of(key: float, number: int) -> str:
     return f"{key!r}:{number}"
 
 
-def _read_place(text: str) -> tuple[float, int]:
-    """Return what `_place` has written."""
+def _parse_cursor(text: str) -> tuple[float, int]:
+    """Parse the text of `_cursor_of`; raise UserError if it is invalid."""
     key, _, number = text.partition(":")
     try:
         found = float(key), int(number)
     except ValueError:
         found = math.nan, 0
     if math.isnan(found[0]) or abs(found[1]) >= 1 << 63:
-        raise UserError(f"no place {text!r:.40} in this table: begin it anew")
+        raise UserError(f"cursor {text!r:.40} is invalid: load the table from its first row")
     return found
 
 
 class MappedHost(NamedTuple):
-    """A host: its fetches, how many were relevant, and links from and to others of the map."""
+    """A host: its fetches, its relevant pages, and its links to and from hosts of the map."""
 
     name: str
     fetches: int
@@ -449,15 +441,11 @@ class MappedHost(NamedTuple):
 
 
 class HostMap(NamedTuple):
-    """Hosts, those with the most relevant pages first, and links between them.
+    """The hosts with the most relevant pages, and the links between them."""
 
-    Attributes
-    ----------
-    hosts : of equally many relevant pages, the host with fewer fetches comes first
-    links : (place of one host, place of the other, number of links), the most links first
-    """
-
+    #: the most relevant pages first; with equally many, the fewest fetches first
     hosts: list[MappedHost]
+    #: indexes of both hosts in `hosts`, and the number of links, the most links first
     links: list[tuple[int, int, int]]
 
 
@@ -476,8 +464,8 @@ GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
 """
 
 
-def host_map(store: CrawlStore, most: int = HOSTS) -> HostMap:
-    """Map the `most` hosts that matter; it reads all fetches and links, once."""
+def map_hosts(store: CrawlStore, most: int = HOSTS) -> HostMap:
+    """Return the `most` hosts with the most relevant pages; reads all fetches and links."""
     found = [*store.rows(_HOSTS, (RELEVANT, most))]
     place = {row["host"]: i for i, row in enumerate(found)}
     between = store.rows(_LINKS_BETWEEN, {"hosts": json.dumps([*place])})

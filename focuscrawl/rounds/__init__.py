@@ -1,9 +1,9 @@
-"""A crawl in rounds over tables of Parquet, as Nutch crawls, with an apprentice.
+"""Crawls in rounds over Parquet tables, as Nutch does, with an apprentice.
 
-A round chooses the best links known, fetches them, learns, and takes in what they link to. Hosts
-are spread over buckets; what a round does to a bucket is a task, which reads and writes whole
-files and can be done anywhere, and again if it was lost. Here: the tables, the tasks, the order of
-a round. Not here: what a page, a link and a model are, which is `focuscrawl.crawl` and below.
+A round selects the best known links, fetches them, trains the model, and adds the new links.
+Hosts are divided into buckets. A stage of a round for one bucket is a task; a task reads and
+writes whole files, so any worker can run or repeat a task. This package contains the tables, the
+tasks and the order of a round; `focuscrawl.crawl` and lower packages process pages and links.
 """
 
 from focuscrawl.rounds.driver import RoundsPlan, crawl_in_rounds, read_plan

@@ -1,4 +1,4 @@
-"""The URLs of a bucket, what a round may fetch of them, and the strategy's evidence for them."""
+"""The URLs of a bucket, the limits of a round, and the evidence of links for the strategy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.foundation.urls import host, identity
+from focuscrawl.foundation.urls import hashed_id, host
 from focuscrawl.rounds.tables import EVIDENCE, URL, last_rows
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import StoredPage
@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Strategy
 
 
-#: columns of a URL that never change
+#: columns of a URL that do not change
 _FIXED = ["id", "url", "depth", "referrer", "found"]
 _REFERRER = _FIXED.index("referrer")
-#: rows as they are held: many have one referrer, whose text is read once
-_HELD = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(), pa.string())))
+#: schema in memory: many URLs share a referrer, so referrers are dictionary-encoded
+_URL_IN_MEMORY = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(), pa.string())))
 
 
 def bucket_of(url: str, buckets: int) -> int:
-    """Return the bucket that a URL's host belongs to."""
-    return identity(host(url)) % buckets
+    """Return the bucket of a URL's host."""
+    return hashed_id(host(url)) % buckets
 
 
 class BucketUrls:
-    """The URLs of a bucket in columns, as they are after some round.
+    """The URLs of a bucket after a round, as columns.
 
     Attributes
     ----------
@@ -50,10 +50,10 @@ class BucketUrls:
     """
 
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
-        names = tables.of_bucket("urls", bucket, until)
+        names = tables.bucket_tables("urls", bucket, until)
         parts = [tables.read(name, dictionaries=["referrer"]) for name in names]
-        # rows stay as they were read, old ones of a URL, too: to move texts takes long
-        rows = pa.concat_tables([_HELD.empty_table(), *parts])
+        # outdated rows of a URL stay in the table, because copying texts is slow
+        rows = pa.concat_tables([_URL_IN_MEMORY.empty_table(), *parts])
         self.ids, self._row = last_rows(rows["id"].to_numpy())
         self.score: Floats = rows["score"].to_numpy()[self._row]
         self.state: Ints = rows["state"].to_numpy()[self._row]
@@ -65,21 +65,21 @@ class BucketUrls:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def places(self, ids: Ints) -> Ints:
-        """Return the places of known URLs, int64 (n,)."""
+    def positions(self, ids: Ints) -> Ints:
+        """Return the positions of known URLs, int64 (n,)."""
         return np.searchsorted(self.ids, ids)
 
     def known(self, ids: Ints) -> Bools:
-        """Tell which URLs are known, bool (n,)."""
-        at = np.minimum(self.places(ids), max(len(self.ids) - 1, 0))
+        """Return which ids are known, bool (n,)."""
+        at = np.minimum(self.positions(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
-    def knows(self, url: str) -> bool:
-        """Tell whether a URL is known."""
-        return bool(self.known(np.array([identity(url)], np.int64))[0])
+    def is_known(self, url: str) -> bool:
+        """Return whether a URL is known."""
+        return bool(self.known(np.array([hashed_id(url)], np.int64))[0])
 
     def rows(self, places: Ints) -> pa.Table:
-        """Return rows as they are now, see `URL`."""
+        """Return the current rows at some positions, see `URL`."""
         rows = self._rows.take(pa.array(self._row[places]))
         for name, values in (
             ("score", pa.array(self.score[places])),
@@ -90,14 +90,14 @@ class BucketUrls:
         return rows.cast(URL)
 
     def urls(self, places: Ints) -> list[str]:
-        """Return the URLs themselves."""
+        """Return the URLs at some positions."""
         urls: list[str] = self._rows["url"].take(pa.array(self._row[places])).to_pylist()
         return urls
 
-    # -- what a round changes --------------------------------------------------------------
+    # -- changes by a round -----------------------------------------------------------------
 
-    def take_names(self, names: pa.Table) -> None:
-        """Take in URLs that pages link to; those that come first wait from now on."""
+    def add_urls(self, names: pa.Table) -> None:
+        """Add URLs of links; URLs with ``first`` (seeds, redirect targets) are queued."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
         rows = names.take(pa.array(first_row[~self.known(ids)])).select(_FIXED)
@@ -118,92 +118,97 @@ class BucketUrls:
         rows = rows.set_column(_REFERRER, "referrer", referrers)
         self._rows = pa.concat_tables([self._rows, rows])
         first = np.unique(names["id"].to_numpy()[names["first"].to_numpy(zero_copy_only=False)])
-        at = self.places(first)
+        at = self.positions(first)
         at = at[np.isin(self.state[at], (UNFOLLOWED, QUEUED))]
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
-    def take_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Take in what was fetched, what may not be, and other names of what was fetched."""
-        at = self.places(pages["id"].to_numpy())
+    def mark_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
+        """Mark URLs as fetched, and excluded URLs and aliases of fetched pages as excluded."""
+        at = self.positions(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
         names = pages["names"].combine_chunks().flatten().to_numpy()
-        gone = np.concatenate([np.array([*excluded], np.int64), names])
-        gone = self.places(gone[self.known(gone)])
-        gone = gone[self.state[gone] != FETCHED]
-        self.state[gone], self._changed[gone] = EXCLUDED, True
+        excluded_at = np.concatenate([np.array([*excluded], np.int64), names])
+        excluded_at = self.positions(excluded_at[self.known(excluded_at)])
+        excluded_at = excluded_at[self.state[excluded_at] != FETCHED]
+        self.state[excluded_at], self._changed[excluded_at] = EXCLUDED, True
 
-    def take_scores(self, ids: Ints, scores: Floats) -> None:
-        """Take in new scores; what was not followed and now is waits."""
-        at = self.places(ids)
+    def update_scores(self, ids: Ints, scores: Floats) -> None:
+        """Set new scores; URLs with a finite score are queued."""
+        at = self.positions(ids)
         keep = np.isin(self.state[at], (UNFOLLOWED, QUEUED)) & ~np.isposinf(self.score[at])
         at, scores = at[keep], scores[keep]
         self._changed[at] |= self.score[at] != scores
         self.score[at] = scores
         self.state[at] = np.where(np.isfinite(scores), QUEUED, UNFOLLOWED)
 
-    def waiting(self, most: int) -> Ints:
-        """Return the places of the best that waits, best first; of two as good the first found."""
+    def best_queued(self, most: int) -> Ints:
+        """Return positions of the best queued URLs, best first; the first found wins ties."""
         at = np.flatnonzero(self.state == QUEUED)
-        if most < len(at):  # to sort all would take longer than what is done with them
+        if most < len(at):  # sorting all queued URLs would be slow
             at = at[self.score[at] >= -np.partition(-self.score[at], most - 1)[most - 1]]
         return at[np.lexsort([self.found[at], -self.score[at]])][:most]
 
-    def changed(self) -> pa.Table:
+    def changed_rows(self) -> pa.Table:
         """Return the rows that the round has changed."""
         return self.rows(np.flatnonzero(self._changed))
 
 
 class RoundUrls(UrlTable):
-    """A `UrlTable` that holds what was chosen of a bucket, and what is new there.
+    """A `UrlTable` of the URLs selected for a round in a bucket, and new URLs of the bucket.
 
     Parameters
     ----------
-    known : the URLs of the bucket
+    known : BucketUrls
+        URLs of the bucket before the round.
 
     Attributes
     ----------
-    chosen : numbers of what was chosen
-    first : URLs of other buckets, or known ones, that redirects lead to: they come next
+    chosen : set of int
+        Ids of the URLs selected for the round.
+    first : set of int
+        Ids of redirect targets that are known or in other buckets; the next round fetches them
+        first.
     """
 
     def __init__(self, known: BucketUrls, bucket: int, buckets: int) -> None:
         super().__init__()
         self._known = known
         self._bucket = bucket, buckets
-        self._new: dict[int, bool] = {}  # as far as it was asked
+        self._new: dict[int, bool] = {}  # cache of `is_own`
         self.chosen: set[int] = set()
         self.first: set[int] = set()
 
     def is_own(self, number: int) -> bool:
-        """Tell whether a URL may be fetched in this round."""
+        """Return whether the round may fetch a URL."""
         if number in self.chosen:
             return True
         new = self._new.get(number)
         if new is None:
             url, (bucket, buckets) = self[number], self._bucket
-            new = bucket_of(url, buckets) == bucket and not self._known.knows(url)
+            new = bucket_of(url, buckets) == bucket and not self._known.is_known(url)
             self._new[number] = new
         return new
 
     def decided(self) -> Iterator[int]:
-        """Yield the URLs that the round has fetched, queued or struck out."""
+        """Yield the ids of URLs that the round fetched, queued or excluded."""
         for number in range(len(self)):
             if self.state(number) != UNFOLLOWED and self.is_own(number):
                 yield number
 
     def set_foreign_score(self, number: int, score: float) -> None:
-        """Leave a URL to the rounds that follow."""
+        """Leave a URL of another bucket to later rounds."""
         if score == math.inf:
             self.first.add(number)
 
 
 class RoundLimits(Traps):
-    """Limits on hosts and patterns, of all rounds; what they bar is left to the next rounds.
+    """Limits on hosts and URL patterns over all rounds; deferred URLs stay for later rounds.
 
     Parameters
     ----------
-    before : makes the limits as they were before the round
+    before : callable
+        Returns the limits as they were before the round.
     """
 
     def __init__(self, crawl: CrawlState, before: Callable[[], Quotas]) -> None:
@@ -211,12 +216,12 @@ class RoundLimits(Traps):
         self._before = before
 
     def reset(self) -> None:
-        """Forget the fetches of this round."""
+        """Restore the limits as they were before the round."""
         super().reset()
         self.quotas = self._before()
 
     def readmit(self) -> bool:
-        """Let go of all that waits, if it is all barred."""
+        """Remove all queued URLs from the frontier if all are deferred."""
         frontier = self._crawl.frontier
         if not frontier.all_deferred:
             return False
@@ -225,17 +230,18 @@ class RoundLimits(Traps):
         return True
 
 
-class LinksInto:
-    """The links into the URLs of a bucket, by the pages that have them.
+class Inlinks:
+    """The links into the URLs of a bucket, by linking page.
 
     Parameters
     ----------
-    until : the last round whose links count
+    until : int
+        Last round whose links count.
     """
 
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
         self._tables = tables
-        self._names = tables.of_bucket("evidence", bucket, until)
+        self._names = tables.bucket_tables("evidence", bucket, until)
         parts = [tables.read(name, ["targets", "scores"]) for name in self._names]
         self._lengths = [len(part) for part in parts]
         found = pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
@@ -245,20 +251,20 @@ class LinksInto:
         self._score = found["scores"].combine_chunks().flatten().to_numpy()
 
     def count(self, urls: Ints) -> Ints:
-        """Return how many links lead to each of some URLs (ids, ascending), int64 (n,)."""
-        places = np.searchsorted(urls, self._target.take(self._to(urls)))
+        """Return the number of links to each URL (ids, ascending), int64 (n,)."""
+        places = np.searchsorted(urls, self._target.take(self._links_to(urls)))
         counts: Ints = np.bincount(places, minlength=len(urls))
         return counts
 
     def evidence(self, urls: Ints) -> pa.Table:
         """Return the rows (see `EVIDENCE`) of pages that link to some URLs, in the order found.
 
-        Of a URL with many links those count that speak best for it, `MAX_LINKS` of them: so what
-        a URL costs does not grow with the crawl.
+        Only the `MAX_LINKS` links with the highest scores count for a URL, so the cost of a URL
+        does not grow with the crawl.
         """
-        found = self._to(urls)
+        found = self._links_to(urls)
         links, target = found.to_numpy(), self._target.take(found).to_numpy()
-        order = np.lexsort([-self._score[links], target])  # stable: of equals the first found
+        order = np.lexsort([-self._score[links], target])  # stable: the first found wins ties
         links, target = links[order], target[order]
         rank = np.arange(len(links)) - np.searchsorted(target, target)
         pages = np.unique(np.searchsorted(self._end, links[rank < MAX_LINKS], side="right"))
@@ -269,13 +275,13 @@ class LinksInto:
             first += length
         return pa.concat_tables(parts)
 
-    def _to(self, urls: Ints) -> pa.Array:
-        """Return which links lead to some URLs, ascending."""
-        # by hashes: NumPy would sort all links
+    def _links_to(self, urls: Ints) -> pa.Array:
+        """Return the positions of the links to some URLs, ascending."""
+        # PyArrow uses a hash table; NumPy would sort all links
         return pc.indices_nonzero(pc.is_in(self._target, value_set=pa.array(urls, pa.int64())))
 
 
-def recall(
+def load_evidence(
     context: RoundsContext,
     bucket: int,
     until: int,
@@ -285,28 +291,32 @@ def recall(
     urls: BucketUrls,
     number: Callable[[str], int],
 ) -> tuple[Ints, Floats]:
-    """Let a new strategy know links, what came of their targets, and what was learned.
+    """Load links, outcomes of their targets, and the trained model into a new strategy.
 
     Parameters
     ----------
-    until : the last round whose outcomes and model count
-    rows : see `EVIDENCE`
-    urls : of the bucket that the links lead into
-    number : of a URL, for the strategy
+    until : int
+        Last round whose outcomes and model count.
+    rows : pyarrow.Table
+        Evidence of the links, see `EVIDENCE`.
+    urls : BucketUrls
+        URLs of the bucket that the links lead to.
+    number : callable
+        Returns the id of a URL for the strategy.
 
     Returns
     -------
-    The URLs (ids) that the links lead to, int64 (m,), and their scores; of some that were
-    fetched, too
+    tuple of Ints and Floats
+        Ids of the link targets, int64 (m,), and their scores; fetched targets may be included.
     """
     ids = np.unique(rows["targets"].combine_chunks().flatten().to_numpy())
-    names = urls.urls(urls.places(ids))
+    names = urls.urls(urls.positions(ids))
     numbers = np.array([number(name) for name in names], np.int64)
     outcomes = context.outcomes(bucket, until)
 
     def load_outcomes() -> None:
         if outcomes is not None:
-            with context.tables.unpacking(outcomes[0]):
+            with context.tables.reporting_damage(outcomes[0]):
                 strategy.load_outcomes(outcomes[1])
 
     load_outcomes()
@@ -324,11 +334,11 @@ def recall(
         for at, row in enumerate(rows.to_pylist(), 1)
     ]
     found, scores = strategy.restore_pages(pages)
-    relevance = urls.relevance[urls.places(ids)]
+    relevance = urls.relevance[urls.positions(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
         strategy.observe_earlier_fetch(int(numbers[known]), float(relevance[known]))
-    load_outcomes()  # these are in it
-    lesson = context.take_model(strategy, until)
+    load_outcomes()  # again, because the outcomes include the restored pages already
+    lesson = context.load_model(strategy, until)
     if lesson is not None:
         found, scores = lesson.urls, lesson.scores
     id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))

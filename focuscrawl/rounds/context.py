@@ -1,4 +1,4 @@
-"""What every task of a crawl in rounds needs, loaded once a process; pages known already."""
+"""Data of a crawl in rounds that every task needs, and duplicate detection over all rounds."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from focuscrawl.completeness.stop_rules import TIME
+from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.traps import NearDuplicates, Quotas
 from focuscrawl.crawl_config import CrawlConfig
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.foundation.user_input import number
 from focuscrawl.rounds.tables import KNOWN, Tables
 from focuscrawl.settings import DOWNLOAD_DELAY
@@ -31,38 +31,41 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import ModelUpdate, Strategy
 
 
-_LEAST = 60.0  # seconds; in less, opening a bucket would take much of them
-_ALL = 1 << 62  # fetches of a host that need not wait
-_HELD = 64  # buckets whose contents a process holds
-_REMEMBERED = 2_000  # pages of a bucket whose sketches are compared
+_MIN_SECONDS = 60.0  # of a live round; opening a bucket takes some seconds
+_UNLIMITED = 1 << 62  # fetches of a host without delay
+_CACHED_BUCKETS = 64  # buckets whose content ids a process caches
+_MAX_SKETCHES = 2_000  # last pages of a bucket that are compared by MinHash
 
 
-class Laps:
-    """Seconds of processor by what was done in them.
+class CpuTimer:
+    """Processor seconds by activity.
 
     Attributes
     ----------
-    seconds : by what was done; what was done several times is added up
+    seconds : dict of str to float
+        Sum of the seconds of each activity.
     """
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
         self._since = process_time()
 
-    def end(self, what: str) -> None:
-        """Record what was done since the last call, or since the start."""
+    def lap(self, what: str) -> None:
+        """Add the time since the last call to the activity `what`."""
         now = process_time()
         self.seconds[what] = self.seconds.get(what, 0.0) + now - self._since
         self._since = now
 
 
 class RoundTime(NamedTuple):
-    """The time that a bucket's share of a live round takes at most.
+    """Limits of a bucket's share of a live round.
 
     Attributes
     ----------
-    seconds : from its first fetch
-    fetches : of one host that politeness allows in it: so many are chosen at most
+    seconds : float
+        Time limit, counted from the first fetch.
+    fetches : int
+        Most fetches of one host that the download delay allows in this time.
     """
 
     seconds: float
@@ -70,38 +73,42 @@ class RoundTime(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], share: float, seconds: float | None) -> Self:
-        """Return the time of a round.
+        """Return the limits of a round.
 
         Parameters
         ----------
-        settings : of the crawl
-        share : fetches of a bucket, on average
-        seconds : of the plan; None: as long as it takes to fetch `share` pages of one host,
-            or a minute
+        settings : mapping of str to Any
+            Settings of the crawl.
+        share : float
+            Mean number of fetches of a bucket.
+        seconds : float or None
+            Time limit of the plan; None: the time to fetch `share` pages of one host, or a minute
+            if
+            that is longer.
         """
         written = settings.get("DOWNLOAD_DELAY", DOWNLOAD_DELAY)
-        delay = number().read("setting DOWNLOAD_DELAY", written)
-        seconds = max(_LEAST, share * delay) if seconds is None else seconds
-        return cls(seconds, max(1, int(seconds / delay)) if delay > 0.0 else _ALL)
+        delay = number().parse("setting DOWNLOAD_DELAY", written)
+        seconds = max(_MIN_SECONDS, share * delay) if seconds is None else seconds
+        return cls(seconds, max(1, int(seconds / delay)) if delay > 0.0 else _UNLIMITED)
 
 
-class RoundEnd(Part):
-    """Ends a bucket's fetches when the time of the round is over; the rest is for later rounds."""
+class RoundTimeout(Part):
+    """Stops the fetches of a bucket when the time limit of the round is over."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._began: float | None = None
-        self._over = False
+        self._started_at: float | None = None
+        self._is_over = False
 
     def poll(self, now: float) -> bool:
-        """Look at the clock, which runs from the first call."""
-        self._began = now if self._began is None else self._began
-        self._over = now - self._began >= self._seconds
-        return self._over
+        """Check the clock, which starts with the first call."""
+        self._started_at = now if self._started_at is None else self._started_at
+        self._is_over = now - self._started_at >= self._seconds
+        return self._is_over
 
     def stop_reason(self) -> str | None:
-        """Return the reason if the time is over."""
-        return TIME if self._over else None
+        """Return the stop reason if the time limit is over."""
+        return TIME_OVER if self._is_over else None
 
 
 class RoundsContext:
@@ -109,12 +116,16 @@ class RoundsContext:
 
     Attributes
     ----------
-    tables : its files
-    buckets : how many there are
-    folder : of the crawl that it takes over
-    settings : Scrapy's and ours, for a crawl of the live Web
-    checked : see `focuscrawl.crawl.assembly.check_config`
-    time : of a round; None for a replay, which takes none
+    buckets : int
+        Number of buckets.
+    fetches : int
+        Number of fetches of a round.
+    folder : str or None
+        Folder of the earlier crawl that this crawl continues.
+    settings : dict of str to Any
+        Settings of Scrapy and focuscrawl for a live crawl.
+    time : RoundTime or None
+        Limits of a live round; None for a recorded web.
     """
 
     def __init__(self, root: str) -> None:
@@ -133,32 +144,32 @@ class RoundsContext:
             self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
     def applied_to(self, config: CrawlConfig) -> CrawlConfig:
-        """Return a configuration of how to fetch, for this crawl."""
+        """Return `config` with the arguments of this crawl."""
         return config.with_values(**self._crawl)
 
     def strategy(self) -> Strategy:
-        """Return a strategy that knows nothing."""
+        """Return a new strategy without any observations."""
         config, checked = self.checked.config, self.checked
         context = StrategyContext(checked.critic, config.random_state, checked.web, config.topics)
         strategy = make_strategy(config.strategy, context, config.options)
         strategy.self_contained = True
         return strategy
 
-    def take_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
-        """Let a strategy score by what was learned by a round; None: nothing yet."""
+    def load_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
+        """Load the model of a round into a strategy; return None if nothing was trained yet."""
         committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
             return None
         name = f"models/{int(committed['learned_in']):05}.npz"
         state = self.tables.read_bytes(name)
-        with self.tables.unpacking(name):
+        with self.tables.reporting_damage(name):
             lesson = strategy.load_trained(int(committed["version"]), state)
         strategy.adopt(lesson)
         return lesson
 
     def quotas(self, bucket: int, until: int) -> Quotas:
-        """Return the limits on hosts and patterns of a bucket after a round."""
-        names = self.tables.of_bucket("quotas", bucket, until)
+        """Return the limits on hosts and URL patterns of a bucket after a round."""
+        names = self.tables.bucket_tables("quotas", bucket, until)
         if not names:
             return Quotas()
         name = names[-1].replace("quotas/", "ended/", 1)
@@ -167,11 +178,11 @@ class RoundsContext:
         return Quotas.from_rows(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
     def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
-        """Return the strategy's rates of a bucket after a round, with the name of their file.
+        """Return the strategy's outcome rates of a bucket after a round, with their file name.
 
-        None: nothing came of it yet.
+        Return None if there are none yet.
         """
-        names = self.tables.of_bucket("pages", bucket, until)
+        names = self.tables.bucket_tables("pages", bucket, until)
         if not names:
             return None
         name = names[-1].replace("pages/", "outcomes/", 1)
@@ -180,27 +191,27 @@ class RoundsContext:
 
 
 @lru_cache(maxsize=1)
-def context_of(root: str) -> RoundsContext:
-    """Return the context of the crawl whose tables are at `root`."""
+def load_context(root: str) -> RoundsContext:
+    """Return the context of the crawl with the tables at `root`."""
     return RoundsContext(root)
 
 
 def content_id(digest: bytes) -> int:
-    """Return a number of a page's content, 63 bits of its digest."""
+    """Return 63 bits of a content digest as an integer."""
     return int.from_bytes(digest[:8], "little") >> 1
 
 
-def keeper_of(content: int, buckets: int) -> int:
-    """Return the bucket that keeps what is known of a content, whatever host it is from."""
+def content_bucket(content: int, buckets: int) -> int:
+    """Return the bucket that stores a content id, whatever the host of the page."""
     return content % buckets
 
 
-class KnownPages(Duplicates):
-    """`Duplicates` that knows the pages of all earlier rounds by their content and their names.
+class BucketDuplicates(Duplicates):
+    """`Duplicates` that knows the pages of all earlier rounds by content and by URL.
 
-    A page is known by URLs on its own host alone, so those of its bucket are enough. A content may
-    be of any bucket: it is kept by `keeper_of` it, and read when it is asked for. Two pages of one
-    round in different buckets do not know of each other: both count.
+    All URLs of a page are on its host, so its bucket has them. Content ids are divided among the
+    buckets by `content_bucket` and read on demand. Equal pages that different buckets fetch in
+    the same round are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -211,35 +222,38 @@ class KnownPages(Duplicates):
         self._urls = urls
 
     def find(self, digest: bytes, names: list[str]) -> int | None:
-        """Return the number of the earlier page; see `Duplicates.find`."""
+        """Return the id of the URL of an earlier equal page; see `Duplicates.find`."""
         found = super().find(digest, names)
         if found is not None:
             return found
         known = [self.find_by_url(name) for name in names]
         content = content_id(digest)
-        keeper = keeper_of(content, self._context.buckets)
-        contents = _contents(self._context.tables.root, keeper, self._until)
-        same = self._number(contents.get(content))
+        bucket = content_bucket(content, self._context.buckets)
+        contents = _contents(self._context.tables.root, bucket, self._until)
+        same = self._add_url(contents.get(content))
         return next((each for each in [*known, same] if each is not None), None)
 
     def find_by_url(self, name: str) -> int | None:
-        """Return the number of the fetched page that stands for the URL `name`."""
+        """Return the id of the fetched page that the URL `name` belongs to."""
         found = super().find_by_url(name)
-        return self._number(self._names.get(identity(name))) if found is None else found
+        return self._add_url(self._names.get(hashed_id(name))) if found is None else found
 
-    def _number(self, url: str | None) -> int | None:
+    def _add_url(self, url: str | None) -> int | None:
         return None if url is None else self._urls.add(url, 0, None)
 
 
-class _Index:
-    """URLs of pages in tables, by ids; held are the ids.
+class _UrlIndex:
+    """Finds the URL of a page in tables by an id; only the ids are in memory.
 
     Parameters
     ----------
-    names : of the tables
-    lengths : rows of each
+    names : sequence of str
+        Names of the tables.
+    lengths : sequence of int
+        Number of rows of each table.
     ids : int64 (n,)
-    rows : int64 (n,), ascending, of all tables together; of an id the first one counts
+    rows : int64 (n,), ascending
+        Row of each id in the concatenated tables; the first row of an id counts.
     """
 
     def __init__(
@@ -247,50 +261,50 @@ class _Index:
     ) -> None:
         self._tables = tables
         self._names = names
-        self._begin = np.cumsum([0, *lengths])
+        self._starts = np.cumsum([0, *lengths])
         self._ids, first = np.unique(ids, return_index=True)
         self._rows = rows[first]
 
     def get(self, id_: int) -> str | None:
-        """Return the URL of a page; None if there is none."""
+        """Return the URL for an id; None if unknown."""
         at = int(np.searchsorted(self._ids, id_))
         if at == len(self._ids) or self._ids[at] != id_:
             return None
         row = self._rows[at]
-        part = int(np.searchsorted(self._begin, row, side="right")) - 1
-        here = np.array([row - self._begin[part]], np.int64)
-        (found,) = self._tables.read_rows(self._names[part], here)
+        table = int(np.searchsorted(self._starts, row, side="right")) - 1
+        here = np.array([row - self._starts[table]], np.int64)
+        (found,) = self._tables.read_rows(self._names[table], here)
         url: str = found["url"][0].as_py()
         return url
 
 
-def _names(tables: Tables, bucket: int, until: int) -> _Index:
-    """Return the pages of a bucket by the URLs that they are known by."""
-    names = tables.of_bucket("known", bucket, until)
+def _names(tables: Tables, bucket: int, until: int) -> _UrlIndex:
+    """Return an index of the pages of a bucket by the ids of their URLs."""
+    names = tables.bucket_tables("known", bucket, until)
     parts = [tables.read(name, ["names"]) for name in names]
     lists = pa.concat_tables([KNOWN.empty_table().select(["names"]), *parts])["names"]
     row = np.repeat(np.arange(len(lists)), lists.combine_chunks().value_lengths().to_numpy())
     ids = lists.combine_chunks().flatten().to_numpy()
-    return _Index(tables, names, [*map(len, parts)], ids, row)
+    return _UrlIndex(tables, names, [*map(len, parts)], ids, row)
 
 
-@lru_cache(maxsize=_HELD)
-def _contents(root: str, bucket: int, until: int) -> _Index:
-    """Return the pages whose contents a bucket keeps; tasks of a process share them."""
+@lru_cache(maxsize=_CACHED_BUCKETS)
+def _contents(root: str, bucket: int, until: int) -> _UrlIndex:
+    """Return an index of the pages by the content ids of a bucket, cached for the process."""
     tables = Tables(root)
-    names = tables.of_bucket("contents", bucket, until)
+    names = tables.bucket_tables("contents", bucket, until)
     parts = [tables.read(name, ["content"])["content"].to_numpy() for name in names]
     ids = np.concatenate([np.zeros(0, np.int64), *parts])
-    return _Index(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))
+    return _UrlIndex(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))
 
 
-class NearPages(NearDuplicates):
-    """`NearDuplicates` that starts with the last pages of a bucket."""
+class BucketNearDuplicates(NearDuplicates):
+    """`NearDuplicates` that starts with the latest pages of a bucket."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)
-        found: list[tuple[str, bytes]] = []  # in the order fetched
-        for name in reversed(tables.of_bucket("pages", bucket, until)):
+        found: list[tuple[str, bytes]] = []  # oldest first
+        for name in reversed(tables.bucket_tables("pages", bucket, until)):
             rows = tables.read(name, ["url", "digest", "duplicate_of"]).to_pylist()
             sketches = [
                 (row["url"], row["digest"][DIGEST:])
@@ -298,9 +312,9 @@ class NearPages(NearDuplicates):
                 if row["digest"] is not None and row["duplicate_of"] is None
             ]
             found = [each for each in sketches if each[1]] + found
-            if len(found) >= _REMEMBERED:
+            if len(found) >= _MAX_SKETCHES:
                 break
-        self._last = found[-_REMEMBERED:]
+        self._last = found[-_MAX_SKETCHES:]
 
     def reset(self) -> None:
         """Forget the pages of this round."""

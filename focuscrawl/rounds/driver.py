@@ -1,4 +1,4 @@
-"""Round after round: plan, choose, fetch, learn, take in, commit."""
+"""Runs a crawl round by round: select URLs, fetch, train, update the buckets, commit."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from pydantic import BaseModel, ConfigDict
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.foundation.user_input import (
-    Reader,
+    ValueParser,
     json_object,
-    nearest,
     number,
-    read_toml,
-    text_of,
-    validated,
+    parse_toml,
+    read_regular_text,
+    suggest_name,
+    validate,
     whole_number,
 )
+from focuscrawl.rounds.bucket_update import learn
 from focuscrawl.rounds.buckets import bucket_of
-from focuscrawl.rounds.context import Laps, context_of
-from focuscrawl.rounds.fetching import TAKEN_OVER, opened
+from focuscrawl.rounds.context import CpuTimer, load_context
+from focuscrawl.rounds.fetching import IMPORT_ROUND, open_crawl_folder
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
-from focuscrawl.rounds.taking_in import learn
-from focuscrawl.rounds.tasks import Task, do, unless_refused
+from focuscrawl.rounds.tasks import Task, raise_refusals, run_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.tasks import Master
 
 
-def size_of_round(written: object) -> float:
-    """Read the size of a round: a share of the budget, below 100 %, or a number of fetches.
+def parse_round_size(written: object) -> float:
+    """Parse the size of a round: a share of the budget below 100 %, or a number of fetches.
 
     Raises
     ------
     ValueError
-        It is neither.
+        The text is neither.
     """
     text = str(written).strip()
     in_percent = text.endswith("%")
@@ -58,30 +58,35 @@ def size_of_round(written: object) -> float:
 
 
 #: fields of `CrawlConfig` that a plan may have
-_OF_CRAWL = ("topic", "critic", "strategy", "options", "seeds", "web", "budget", "random_state")
-#: those that make a crawl this crawl
-_KEPT = (*(name for name in _OF_CRAWL if name != "budget"), "own_names")
-#: settings with which names may be looked up elsewhere than on the Internet
-_OWN_NAMES = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_RESOLVER"})
+_CRAWL_KEYS = ("topic", "critic", "strategy", "options", "seeds", "web", "budget", "random_state")
+#: fields that may not change when the crawl is resumed
+_IDENTITY_KEYS = (*(name for name in _CRAWL_KEYS if name != "budget"), "own_names")
+#: settings that allow host names which public name servers do not know
+_LOCAL_NAME_SETTINGS = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_RESOLVER"})
 
 
 class RoundsPlan(BaseModel):
-    """A crawl in rounds.
+    """The plan of a crawl in rounds.
 
     Attributes
     ----------
-    crawl : what to crawl
-    round : fetches of a round, below 1: as a share of the budget
-    buckets : parts that the hosts are spread over; no more of a round can be done at a time
-    settings : Scrapy's and ours, by name, for a crawl of the live Web
-    seconds : of a live round, see `focuscrawl.rounds.context`; None: as many as fit its size
+    crawl : CrawlConfig
+    round : float
+        Fetches of a round; a value below 1 is a share of the budget.
+    buckets : int
+        Number of groups of hosts, and most tasks of a round that run at once.
+    settings : mapping of str to Any
+        Settings of Scrapy and focuscrawl for a live crawl.
+    seconds : float or None
+        Time limit of a live round, see `focuscrawl.rounds.context.RoundTime`; None: by its size.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     crawl: CrawlConfig
     round: Annotated[
-        float, Reader("a share of the budget, as '1%', or a number of fetches", size_of_round)
+        float,
+        ValueParser("a share of the budget, as '1%', or a number of fetches", parse_round_size),
     ] = 0.01
     buckets: Annotated[int, whole_number(1, 1000)] = 8
     settings: Annotated[Mapping[str, Any], json_object('{"DOWNLOAD_DELAY": 2}')] = {}
@@ -95,46 +100,48 @@ class RoundsPlan(BaseModel):
 
 
 def read_plan(path: Path) -> RoundsPlan:
-    """Read a plan.
+    """Read a plan from a TOML file.
 
     Raises
     ------
     UserError
-        The file cannot be read, lacks something, or has what a plan has not.
+        The file cannot be read, or has missing, unknown or invalid entries.
     """
     where = f"plan {path}"
     try:
-        given = read_toml(text_of(path))
+        given = parse_toml(read_regular_text(path))
     except OSError as error:
         raise UserError(f"{where} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UserError(f"{where} is no TOML file: {error}") from None
-    known = [*_OF_CRAWL, *(name for name in RoundsPlan.model_fields if name != "crawl")]
+        raise UserError(f"{where} is not a valid TOML file: {error}") from None
+    known = [*_CRAWL_KEYS, *(name for name in RoundsPlan.model_fields if name != "crawl")]
     for key in given:
         if key not in known:
-            raise UserError(f"{where} knows no {key!r}: {nearest(key, known)}")
+            raise UserError(f"{where} has the unknown entry {key!r}: {suggest_name(key, known)}")
     for key in ("topic", "budget"):
         if key not in given:
-            raise UserError(f"{where} does not say {key!r}")
+            raise UserError(f"{where} lacks the entry {key!r}: add it")
     if given["budget"] == 0:
         raise UserError(f"{where}: budget must be a whole number, 1 or more, not 0")
     for key in ("settings", "options"):
         try:
             json.dumps(given.get(key))
-        except TypeError:  # TOML has dates, which the tables' JSON has not
-            raise UserError(f"{where}: {key} has a date or time: write it as text") from None
-    of_crawl = {key: given.pop(key) for key in _OF_CRAWL if key in given}
-    of_crawl["own_names"] = not _OWN_NAMES.isdisjoint(given.get("settings", {}))
-    crawl = validated(CrawlConfig, of_crawl, where)
-    return validated(RoundsPlan, {"crawl": crawl, **given}, where)
+        except TypeError:  # TOML has dates, JSON has none
+            raise UserError(
+                f"{where}: {key} has a date or time: write the value as a text in quotes"
+            ) from None
+    crawl_values = {key: given.pop(key) for key in _CRAWL_KEYS if key in given}
+    crawl_values["own_names"] = not _LOCAL_NAME_SETTINGS.isdisjoint(given.get("settings", {}))
+    crawl = validate(CrawlConfig, crawl_values, where)
+    return validate(RoundsPlan, {"crawl": crawl, **given}, where)
 
 
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
+ProgressFactory = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_FORMAT = 3  # of the tables
+_FORMAT = 3  # format number of the tables
 
 
-def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
+def no_progress(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
     """Show no progress."""
     return nullcontext(lambda done: done)
 
@@ -143,86 +150,92 @@ def crawl_in_rounds(
     plan: RoundsPlan,
     root: str,
     master: Master,
-    tell: Callable[[Mapping[str, Any]], None],
+    report: Callable[[Mapping[str, Any]], None],
     *,
-    watch: Watch = unwatched,
+    watch: ProgressFactory = no_progress,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Start a crawl, or resume the one whose tables are at `root`, until it is over.
+    """Start a crawl in rounds, or resume the crawl with the tables at `root`, until it stops.
 
     Parameters
     ----------
-    tell : called with every round that was committed
-    watch : gives, for a stage of so many tasks, what is called with the number of those done
-    folder : of a crawl that a new one takes over, see `take_over`
+    report : callable
+        Called with each committed round.
+    watch : callable
+        Called with the name of a stage and its number of tasks; returns a context manager with a
+        function that takes the number of finished tasks.
+    folder : Path, optional
+        Earlier crawl that a new crawl continues, see `import_crawl`.
 
     Returns
     -------
-    The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
-    ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
-    ``seconds`` of processor by stage and ``laps``, those of the tasks by what they did (see
-    `fetch` and `take_in`), ``megabytes`` of the largest process so far
+    dict
+        The last round, with ``stop``, the reason to stop. A round has: ``round``, its number;
+        ``fetched`` and ``relevance``, sums over all rounds; ``model``, the version of the model;
+        ``known``, the number of URLs; ``seconds``, processor time by stage; ``laps``, processor
+        time of the tasks by activity (see `fetch` and `update_bucket`); ``megabytes``, memory of
+        the largest process.
 
     Raises
     ------
     UserError
-        Anything the user has to put right.
+        An error that the user can correct.
     """
     tables, every = Tables(root), range(plan.buckets)
 
-    def do_all(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
+    def run_tasks(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
         tasks = [Task(stage, root, bucket, number) for bucket in buckets]
         with watch(f"round {number}: {stage}", len(tasks)) as advance:
-            return master.do_all(tasks, advance)
+            return master.run_tasks(tasks, advance)
 
-    with _opened(plan, tables, folder) as before:
+    with _open_crawl(plan, tables, folder) as before:
         last = before or {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
         if before is None:
-            do_all("take in", 0, every)
+            run_tasks("update", 0, every)
             _commit(tables, last, plan.buckets, 0)
         stop = "budget"
         while last["fetched"] < plan.crawl.budget:
             number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
-            laps = Laps()
-            context = context_of(root)
-            if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
-                done = unless_refused([do(Task("take over", root, 0, number))])
+            timer = CpuTimer()
+            context = load_context(root)
+            if number == IMPORT_ROUND and context.folder is not None:  # a local folder
+                done = raise_refusals([run_task(Task("import", root, 0, number))])
             else:
-                buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
-                laps.end("choose")
+                buckets = choose_urls(tables, plan.buckets, number, min(plan.fetches, left))
+                timer.lap("choose")
                 if not buckets:
                     stop = "frontier_empty"
                     break
-                done = do_all("fetch", number, buckets)
+                done = run_tasks("fetch", number, buckets)
             of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
             tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
-            laps.end("fetch")
+            timer.lap("fetch")
             model = learn(context, number)
-            laps.end("learn")
-            taken_in = do_all("take in", number, every)
-            of_tasks: Counter[str] = Counter()
-            for each in [*done, *taken_in]:
-                of_tasks.update(each.get("laps", {}))
+            timer.lap("learn")
+            updated = run_tasks("update", number, every)
+            laps: Counter[str] = Counter()
+            for each in [*done, *updated]:
+                laps.update(each.get("laps", {}))
             last = {
                 "round": number,
                 "fetched": last["fetched"] + sum(of_buckets.values()),
                 "relevance": last["relevance"] + sum(each["relevance"] for each in done),
                 "model": model["version"],
-                "known": sum(each["known"] for each in taken_in),
+                "known": sum(each["known"] for each in updated),
                 "seconds": {
-                    "choose": laps.seconds.get("choose", 0.0),
+                    "choose": timer.seconds.get("choose", 0.0),
                     "fetch": sum(each["seconds"] for each in done),
-                    "learn": laps.seconds["learn"],
-                    "take in": sum(each["seconds"] for each in taken_in),
+                    "learn": timer.seconds["learn"],
+                    "take in": sum(each["seconds"] for each in updated),
                 },
-                "laps": dict(of_tasks),
-                "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
+                "laps": dict(laps),
+                "megabytes": max(each["megabytes"] for each in [*done, *updated]),
             }
-            laps.end("take in")
+            timer.lap("take in")
             _commit(tables, last, plan.buckets, model.get("oldest", 0))
-            laps.end("commit")
-            last["seconds"]["commit"] = laps.seconds["commit"]
-            tell(last)
+            timer.lap("commit")
+            last["seconds"]["commit"] = timer.seconds["commit"]
+            report(last)
             if not any(each["fetched"] or each["excluded"] for each in done):
                 stop = "hosts_unavailable"
                 break
@@ -232,48 +245,47 @@ def crawl_in_rounds(
 
 
 @contextmanager
-def _opened(
+def _open_crawl(
     plan: RoundsPlan, tables: Tables, folder: Path | None
 ) -> Iterator[dict[str, Any] | None]:
-    """Give the last round of a crawl; of a new one None, when all is there for round 0.
+    """Yield the last round of a crawl; None for a new crawl, after writing the seeds for round 0.
 
-    Nothing is written before the plan has been checked; within the ``with`` block no other process
-    crawls there.
+    Nothing is written before the plan is checked. The ``with`` block holds the lock of the crawl.
     """
     root = tables.root
     known = tables.read_json("plan.json")
     kept = {
         "format": _FORMAT,
-        "crawl": {key: getattr(plan.crawl, key) for key in _KEPT},
+        "crawl": {key: getattr(plan.crawl, key) for key in _IDENTITY_KEYS},
         "buckets": plan.buckets,
         "fetches": plan.fetches,
         "settings": dict(plan.settings),
         "seconds": plan.seconds,
-        # it need not be named again
+        # the command need not repeat the option
         "folder": (known or {}).get("folder") if folder is None else str(folder.resolve()),
     }
     if known is not None:
         if known.get("format") != _FORMAT:
             raise UserError(
                 f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
-                f"{_FORMAT}: crawl again, into another folder"
+                f"{_FORMAT}: crawl again into another folder"
             )
         _check_same(known, kept, tables.root)
     checked = check_config(plan.crawl, None, exists=False)
     if not checked.strategy.in_rounds:
         raise UserError(
-            f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "
-            "bucket by bucket: take apprentice, best-first or another that judges links by pages"
+            f"the strategy {plan.crawl.strategy} needs the whole crawl and cannot run in rounds: "
+            "choose apprentice, best-first or another strategy that scores links page by page"
         )
     if known is None and folder is not None:
-        with opened(checked, folder):
-            pass  # it can be taken over
-    with tables.claimed():
+        with open_crawl_folder(checked, folder):
+            pass  # the crawl can be imported
+    with tables.locked():
         if tables.read_json("plan.json") != known:
             raise UserError(
-                f"{root} was begun by another process meanwhile: give the command again"
+                f"another process has just started a crawl in {root}: run the command again"
             )
-        if known != kept:  # settings and sizes of rounds may change
+        if known != kept:  # settings and sizes of rounds may change between runs
             tables.write_json("plan.json", kept)
         done = tables.read_json("rounds/last.json", "round", "fetched", "relevance", "model")
         if done is None:
@@ -284,7 +296,7 @@ def _opened(
 def _write_seeds(tables: Tables, seeds: Iterable[str], buckets: int) -> None:
     names: dict[int, list[dict[str, Any]]] = {}
     for at, url in enumerate(seeds):
-        row = {"id": identity(url), "url": url, "depth": 0, "referrer": None}
+        row = {"id": hashed_id(url), "url": url, "depth": 0, "referrer": None}
         of_bucket = names.setdefault(bucket_of(url, buckets), [])
         of_bucket.append(row | {"found": at, "first": True})
     for to, rows in names.items():
@@ -296,25 +308,25 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
     first, now = (f"--from {each}" if each else "its seeds" for each in folders)
     if first != now:
         raise UserError(
-            f"{root} holds a crawl that began with {first}, not {now}; name another folder"
+            f"{root} contains a crawl that started with {first}, not {now}: name another folder"
         )
     for key, value in (given["crawl"] | {"buckets": given["buckets"]}).items():
         before = known["crawl"].get(key) if key in known["crawl"] else known.get(key)
         if before != value:
             raise UserError(
-                f"{root} holds another crawl: its {key} is {before}, not {value}; name another "
+                f"{root} contains another crawl: its {key} is {before}, not {value}; name another "
                 "folder"
             )
 
 
-def choose(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]:
-    """Choose the best candidates for a round, at most so many; return the buckets they are of.
+def choose_urls(tables: Tables, n_buckets: int, number: int, most: int) -> list[int]:
+    """Select the best `most` candidates for a round; return the buckets of the selected URLs.
 
-    Best first; a candidate that limits bar is chosen only if all are barred.
+    Candidates beyond the limits of their host or URL pattern are selected only if all are beyond.
     """
     name = f"chosen/{number:05}"
     if not tables.has(name):
-        buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(of_buckets)]
+        buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(n_buckets)]
         found = pa.concat_tables([CHOSEN.empty_table(), *map(tables.read, buckets)])
         free = found.filter(pc.invert(found["barred"]))
         found = free if len(free) else found
@@ -325,10 +337,10 @@ def choose(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]
 
 
 def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from: int) -> None:
-    """Record that a round is over, and remove what its buckets had for each other."""
+    """Record the end of a round, and remove files that only the round needed."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links", "digests"):
         tables.remove(f"{kind}/{last['round']:05}")
     tables.remove("under-way")
-    tables.drop_old(buckets, last["round"], learned_from)
+    tables.remove_obsolete(buckets, last["round"], learned_from)

@@ -1,4 +1,4 @@
-"""A round's fetches in one bucket, and what is recorded of them."""
+"""Fetches of a round in one bucket, and the tables that a round writes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from focuscrawl.crawl.state import restore
 from focuscrawl.crawl.stopping import StopRules
 from focuscrawl.crawl.traps import NearDuplicates, Traps
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.buckets import (
     BucketUrls,
-    LinksInto,
+    Inlinks,
     RoundLimits,
     RoundUrls,
     bucket_of,
-    recall,
+    load_evidence,
 )
 from focuscrawl.rounds.context import (
-    KnownPages,
-    Laps,
-    NearPages,
-    RoundEnd,
+    BucketDuplicates,
+    BucketNearDuplicates,
+    CpuTimer,
+    RoundTimeout,
+    content_bucket,
     content_id,
-    keeper_of,
 )
 from focuscrawl.rounds.live_rounds import fetch_live, keep_recordings
 from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
@@ -53,16 +53,16 @@ if TYPE_CHECKING:
     from focuscrawl.store.history import StoredFetch
 
 
-TAKEN_OVER = 1  #: the round that `take_over` writes
-_FOUND = 40  # bits: URLs found in a round are numbered from its number times two to this on
-_BY = 28  # and those of a bucket from its number times two to this on
-_BROKEN = ("error", "store_error")  # reasons to stop that a round does not end for
+IMPORT_ROUND = 1  #: the round that `import_crawl` writes
+# the order of discovery has bits for the round, the bucket and the URL
+_ROUND_SHIFT, _BUCKET_SHIFT = 40, 28
+_FAILURES = ("error", "store_error")  # stop reasons after which a round can be resumed
 
 
-class Output(Part):
-    """Writes the tables of a round and a bucket when its crawl ends.
+class RoundOutput(Part):
+    """Writes the tables of a bucket's round when its crawl stops.
 
-    A crawl that was interrupted, or that has failed, writes nothing: it can be resumed.
+    Interrupted and failed crawls write nothing, because they can be resumed.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Output(Part):
         self._limits = limits
 
     def release(self) -> None:
-        """Write everything."""
+        """Write all tables if the round is over."""
         stop = self._crawl.stop_reason
-        if stop is None or stop in _BROKEN:
+        if stop is None or stop in _FAILURES:
             return
         crawl, urls, quotas = self._crawl, self._urls, self._limits.quotas
         queued = crawl.frontier.queued().tolist()
@@ -95,8 +95,8 @@ class Output(Part):
             fetches=History(crawl.store).fetches(),
             first=urls.first,
             others=urls.decided(),
-            pages=[*pages_of(crawl)],
-            excluded=excluded(urls),
+            pages=[*page_rows(crawl)],
+            excluded=excluded_urls(urls),
             limits=[*quotas.rows()],
             generosity=quotas.multiplier,
             judged=_judged(crawl),
@@ -117,14 +117,18 @@ def write_tables(
     generosity: int,
     judged: bytes,
 ) -> None:
-    """Write what a bucket has of a round; the pages last, since they stand for all the rest.
+    """Write the tables of a bucket's round; the table of pages comes last and marks completion.
 
     Parameters
     ----------
-    where : bucket and round
-    fetches : whose links are written
-    first, others : numbers of URLs to write, too; `first` come before every link
-    pages, excluded, limits : see `PAGE`; URLs that may not be fetched; see `QUOTA`
+    where : (int, int)
+        Bucket and round.
+    fetches : iterable of StoredFetch
+        Fetches whose links are written.
+    first, others : collection of int
+        Ids of further URLs to write; the frontier returns URLs in `first` before all links.
+    pages, excluded, limits
+        Rows of `PAGE`; URLs that may not be fetched; rows of `QUOTA`.
     """
     (bucket, round_), tables = where, context.tables
     name = f"{bucket:03}/{round_:05}"
@@ -132,12 +136,12 @@ def write_tables(
     contents: dict[int, list[Mapping[str, Any]]] = {}
     for page in pages:
         if page.get("content") is not None:
-            to = keeper_of(page["content"], context.buckets)
+            to = content_bucket(page["content"], context.buckets)
             contents.setdefault(to, []).append(page)
     for to, rows in contents.items():
         tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
     tables.write(f"quotas/{name}", QUOTA, limits)
-    ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
+    ended = {"excluded": sorted(map(hashed_id, excluded)), "generosity": generosity}
     tables.write_json(f"ended/{name}.json", ended)
     tables.write_bytes(f"judged/{name}", judged)
     tables.write_bytes(f"outcomes/{name}", crawl.strategy.export_outcomes() or b"")
@@ -166,11 +170,11 @@ def _write_links(
         of_bucket = names.setdefault(bucket_of(url, buckets), {})
         if number not in of_bucket:
             of_bucket[number] = {
-                "id": identity(url),
+                "id": hashed_id(url),
                 "url": url,
                 "depth": urls.depth(number),
                 "referrer": urls.referrer(number),
-                "found": (round_ << _FOUND) + (bucket << _BY) + number,
+                "found": (round_ << _ROUND_SHIFT) + (bucket << _BUCKET_SHIFT) + number,
                 "first": number in first,
             }
 
@@ -190,7 +194,7 @@ def _write_links(
 def _evidence(
     crawl: Crawl, page: StoredFetch, buckets: int
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the evidence of a page's links, a row a bucket."""
+    """Yield the evidence of a page's links, one row for each bucket of targets."""
     if not page.links:
         return
     urls = crawl.urls
@@ -201,54 +205,58 @@ def _evidence(
     for kept, memo in zip(groups, memos, strict=True):
         found = [page.links[at] for at in kept.tolist()]
         row = {
-            "source": page.name,
+            "source": page.url_text,
             "relevance": page.relevance,
-            "targets": [identity(urls[link.target]) for link in found],
+            "targets": [hashed_id(urls[link.target]) for link in found],
             "scores": [-math.inf if link.score is None else link.score for link in found],
             "memo": memo,
         }
         yield int(to[kept[0]]), row
 
 
-def excluded(urls: UrlTable) -> list[str]:
+def excluded_urls(urls: UrlTable) -> list[str]:
     """Return the URLs that may not be fetched."""
     return [urls[number] for number in range(len(urls)) if urls.state(number) == EXCLUDED]
 
 
-def pages_of(crawl: Crawl) -> Iterator[dict[str, Any]]:
-    """Yield the pages of a crawl, see `PAGE`."""
+def page_rows(crawl: Crawl) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the pages of a crawl, see `PAGE`."""
     urls = crawl.urls
     for row in map(dict, crawl.store.rows("SELECT * FROM page ORDER BY seq")):
         url, twin = urls[row["url"]], row["duplicate_of"]
         yield {name: row.get(name) for name in PAGE.names} | {
-            "id": identity(url),
+            "id": hashed_id(url),
             "url": url,
             "depth": urls.depth(row["url"]),
             "referrer": urls.referrer(row["url"]),
             "duplicate_of": None if twin is None else urls[twin],
-            **_known_by(row, url),
+            **_duplicate_keys(row, url),
         }
 
 
-def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
-    """Return by what others are known to be duplicates of a page."""
+def _duplicate_keys(row: Mapping[str, Any], url: str) -> dict[str, Any]:
+    """Return the content id and URL ids by which duplicates of a page are detected."""
     if row["digest"] is None or row["duplicate_of"] is not None:
         return {}
     names = Duplicates.known_urls(url, row["canonical"])
-    return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}
+    return {"content": content_id(row["digest"]), "names": [hashed_id(name) for name in names]}
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Fetch what was chosen of a bucket; return what came of it, in numbers.
+    """Fetch the selected URLs of a bucket; a repeated call does nothing.
 
-    As many URLs are fetched as were chosen. One that no round knew before, of a host of the
-    bucket, may take the place of a chosen one: it comes when its score is the best. So a round of
-    many fetches follows what it finds, by the model of the round before.
+    The round fetches as many URLs as were selected. A new URL of the bucket's hosts with a higher
+    score replaces a selected URL, so a large round follows the links that it finds, with the
+    model of the round before.
 
-    Done already, it does nothing. The time of a replay is that to ``open``, which reads what is
-    known and scores what was chosen, and to ``crawl``.
+    Returns
+    -------
+    dict
+        Numbers of fetches and excluded URLs, sum of relevance, and ``laps``: for a recorded web,
+        the
+        time to ``open`` (read tables, score the selected URLs) and to ``crawl``.
     """
-    tables, name, laps = context.tables, f"pages/{bucket:03}/{round_:05}", Laps()
+    tables, name, timer = context.tables, f"pages/{bucket:03}/{round_:05}", CpuTimer()
     if not tables.has(name):
         if context.checked.web is None:
             fetch_live(context, bucket, round_)
@@ -256,23 +264,24 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
             with tempfile.TemporaryDirectory() as scratch:
                 config = context.checked.config.with_values(crawl_dir=scratch)
                 crawl = open_round(context, bucket, round_, config)
-                laps.end("open")
+                timer.lap("open")
                 replay(crawl)
-            laps.end("crawl")
+            timer.lap("crawl")
     pages = tables.read(name, ["relevance"])["relevance"].to_numpy()
     ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json", "excluded")
     assert ended is not None
     done = {"bucket": bucket, "fetched": len(pages), "relevance": float(pages.sum())}
-    return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}
+    return done | {"excluded": len(ended["excluded"]), "laps": timer.seconds}
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlConfig) -> Crawl:
-    """Open the crawl of a bucket in a round; when it ends it writes the tables, see `Output`.
+    """Open the crawl of a bucket for a round; `RoundOutput` writes the tables at its end.
 
     Parameters
     ----------
-    config : how to fetch; the round decides what and how much. Its `crawl_dir` holds the fetches
-        meanwhile; a crawl that is there is resumed
+    config : CrawlConfig
+        Settings of fetching; the round sets the URLs and the budget. An existing crawl in
+        `crawl_dir` is resumed.
     """
     tables, checked, before = context.tables, context.checked, round_ - 1
     all_chosen = tables.read(f"chosen/{round_:05}").to_pylist()
@@ -291,31 +300,31 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         config=config.with_values(budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(context, bucket, before, urls),
+        duplicates=BucketDuplicates(context, bucket, before, urls),
     )
 
     def limits_before() -> Quotas:
         quotas = context.quotas(bucket, before)
         while any(quotas.closed_quota(row["url"]) for row in chosen if row["score"] != np.inf):
-            quotas.raise_limits()  # as when they were named
+            quotas.raise_limits()  # as when the URLs were selected
         return quotas
 
     limits = RoundLimits(crawl, limits_before)
-    output = Output(crawl, context, (bucket, round_), urls, limits)
-    near = [NearPages(crawl, tables, bucket, before)] if config.near_duplicates else []
-    ends = [] if context.time is None else [RoundEnd(context.time.seconds)]
+    output = RoundOutput(crawl, context, (bucket, round_), urls, limits)
+    near = [BucketNearDuplicates(crawl, tables, bucket, before)] if config.near_duplicates else []
+    ends = [] if context.time is None else [RoundTimeout(context.time.seconds)]
     crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
     restore(crawl)
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
         urls.chosen.add(urls.add(row["url"], row["depth"], referrer))
     ids = np.array([row["id"] for row in chosen], np.int64)
-    recall(
+    load_evidence(
         context,
         bucket,
         before,
         crawl.strategy,
-        rows=LinksInto(tables, bucket, before).evidence(ids),
+        rows=Inlinks(tables, bucket, before).evidence(ids),
         urls=known,
         number=lambda url: urls.add(url, 0, None),
     )
@@ -326,35 +335,39 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
     return crawl
 
 
-def take_over(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Write the tables of a round as if it had fetched what a folder holds, which stays as it is.
+def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
+    """Write the tables of a round from the crawl in a folder, which stays unchanged.
 
     Parameters
     ----------
-    bucket : what is not of one bucket belongs to this one
+    bucket : int
+        Bucket for data that belongs to no bucket.
 
     Returns
     -------
-    What came of it, see `fetch`
+    dict
+        See `fetch`.
 
     Raises
     ------
     UserError
-        There is no crawl, it is another, a process crawls there, or it is damaged.
+        The folder contains no crawl, another crawl, a running crawl or a damaged one.
     """
     assert context.folder is not None
     with _restored(context, Path(context.folder)) as (crawl, quotas):
         _write_buckets(context, (bucket, round_), crawl, quotas)
         done = {"bucket": bucket, "fetched": crawl.fetched, "relevance": crawl.relevance_sum}
-        return done | {"excluded": len(excluded(crawl.urls))}
+        return done | {"excluded": len(excluded_urls(crawl.urls))}
 
 
 @contextmanager
-def opened(checked: CheckedConfig, path: Path) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
-    """Open the crawl in a folder; `UserError` if it is no such crawl."""
+def open_crawl_folder(
+    checked: CheckedConfig, path: Path
+) -> Iterator[tuple[CrawlFolder, CrawlStore]]:
+    """Open the crawl in a folder; raise `UserError` if the crawl has another configuration."""
     folder = CrawlFolder(path)
     if not folder.exists:
-        raise UserError(f"there is no crawl in {path}")
+        raise UserError(f"{path} contains no crawl: name the folder of a crawl")
     store = folder.open_store(checked.identity, checked.about)
     try:
         yield folder, store
@@ -368,14 +381,14 @@ def _write_buckets(
 ) -> None:
     urls, buckets = crawl.urls, context.buckets
     pages: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
-    gone: list[list[str]] = [[] for _ in range(buckets)]
+    excluded: list[list[str]] = [[] for _ in range(buckets)]
     limits: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
-    for page in pages_of(crawl):
+    for page in page_rows(crawl):
         pages[bucket_of(page["url"], buckets)].append(page)
-    for url in excluded(urls):
-        gone[bucket_of(url, buckets)].append(url)
+    for url in excluded_urls(urls):
+        excluded[bucket_of(url, buckets)].append(url)
     for row in quotas.rows():
-        limits[identity(row["name"].partition("/")[0]) % buckets].append(row)
+        limits[hashed_id(row["name"].partition("/")[0]) % buckets].append(row)
     judged, queued = _judged(crawl), crawl.frontier.queued().tolist()
     first = [number for number in queued if crawl.frontier.score(number) == np.inf]
     for bucket in range(buckets):
@@ -388,7 +401,7 @@ def _write_buckets(
             first=first if own else (),
             others=range(len(urls)) if own else (),
             pages=pages[bucket],
-            excluded=gone[bucket],
+            excluded=excluded[bucket],
             limits=limits[bucket],
             generosity=quotas.multiplier,
             judged=judged if own else b"",
@@ -396,11 +409,11 @@ def _write_buckets(
 
 
 def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
-    """Return the fetches of a bucket, page by page, with memos that are to be read alone."""
+    """Return the fetches of a bucket, by page, with memos that can be read alone."""
     urls = crawl.urls
     found: dict[int, list[StoredFetch]] = {}
     for fetch in History(crawl.store).fetches():
-        if fetch.links and bucket_of(fetch.name, buckets) == bucket:
+        if fetch.links and bucket_of(fetch.url_text, buckets) == bucket:
             memo = crawl.strategy.make_self_contained(
                 fetch.memo, [urls[link.target] for link in fetch.links]
             )
@@ -410,9 +423,9 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
 
 @contextmanager
 def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quotas]]:
-    """Restore a crawl, to look at it."""
+    """Restore a crawl for reading."""
     checked = context.checked
-    with opened(checked, path) as (folder, store):
+    with open_crawl_folder(checked, path) as (folder, store):
         crawl = Crawl(
             critic=checked.critic,
             strategy=context.strategy(),

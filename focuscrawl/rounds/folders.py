@@ -1,4 +1,4 @@
-"""A crawl in rounds as a folder that reports read, and a sample of its pages."""
+"""Copies a crawl in rounds, or a sample of its pages, to a crawl folder for reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from focuscrawl.crawl.crawl_folder import TABLES_KEY, CrawlFolder
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import identity
+from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.rounds.buckets import BucketUrls
 from focuscrawl.rounds.context import RoundsContext
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
@@ -27,38 +27,42 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 
-#: columns that a page has in both
-_PAGE = (
+#: columns of pages that the tables and the store share
+_PAGE_COLUMNS = (
     *("status", "relevance", "topic", "score", "fetched_at", "content_type", "size"),
     *("title", "canonical", "digest", "error", "links", "dropped"),
 )
 
 
-def write_folder(root: str, path: Path, most: int | None = None) -> int:
-    """Write the crawl at `root` into a new folder; return how many pages that is.
-
-    Texts of links are not in it.
+def write_crawl_folder(root: str, path: Path, most: int | None = None) -> int:
+    """Write the crawl at `root` to a new crawl folder, without anchor texts.
 
     Parameters
     ----------
-    most : so many pages, drawn at random, with their links; None: all, whose URLs are then held
-        in memory
+    most : int, optional
+        Number of pages to draw at random, with their links; by default all pages, whose URLs are
+        then in memory.
+
+    Returns
+    -------
+    int
+        Number of pages.
 
     Raises
     ------
     UserError
-        There is a crawl in the folder, it cannot be written, or tables do not fit together.
+        The folder contains a crawl or cannot be written, or tables contradict each other.
     """
     context, folder = RoundsContext(root), CrawlFolder(path)
     tables, checked, numbers = context.tables, context.checked, UrlTable()
     last = tables.read_json("rounds/last.json") or {"round": 0}
-    drawn = _Drawn(context, last["round"], most)
+    selection = _Selection(context, last["round"], most)
     store = folder.open_store(checked.identity | {TABLES_KEY: root}, checked.about)
     writer = StoreWriter(store)
     known = [
         row
         for bucket in range(context.buckets)
-        for row in drawn.urls(BucketUrls(tables, bucket, last["round"]))
+        for row in selection.urls(BucketUrls(tables, bucket, last["round"]))
     ]
     known.sort(key=lambda row: row["found"])
     for row in known:
@@ -70,15 +74,15 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     url_of = {row["id"]: row["url"] for row in known}
     record = VisitRecord(events=[(0, "start", f"rounds of {root}")])
     n_links, seq, strategy = 0, 0, context.strategy()
-    links = _Links(context, drawn)
-    for seq, page in enumerate(drawn.pages(), 1):
+    links = _Links(context, selection)
+    for seq, page in enumerate(selection.pages(), 1):
         at, twin = numbers.get(page["url"]), page["duplicate_of"]
         assert at is not None
         record.page = PageRow(
             seq=seq,
             url=at,
             duplicate_of=None if twin is None else numbers.get(twin),
-            **{name: page[name] for name in _PAGE},
+            **{name: page[name] for name in _PAGE_COLUMNS},
         )
         parts = []
         for row in links.of(page["url"]):
@@ -103,17 +107,19 @@ def write_folder(root: str, path: Path, most: int | None = None) -> int:
     return seq
 
 
-class _Drawn:
-    """What is written of a crawl: all, or a sample of its pages with their links.
+class _Selection:
+    """The part of a crawl to write: all pages, or a random sample of pages with their links.
 
-    The sample is drawn by the seed of the crawl: it is the same every time, and a larger one
-    has the pages of a smaller one. Ids of URLs are hashes, so the least of them, with bits flipped
-    by the seed, are a sample. Only the ids of the sample are held in memory.
+    The seed of the crawl determines the sample, and a larger sample contains the smaller ones.
+    Ids of URLs are hashes, so the smallest ids, with bits flipped by the seed, are a random
+    sample. Only the ids of the sample are in memory.
 
     Parameters
     ----------
-    until : the last round
-    most : so many pages, if there are; None: all
+    until : int
+        Last round.
+    most : int or None
+        Size of the sample; None: all pages.
     """
 
     def __init__(self, context: RoundsContext, until: int, most: int | None) -> None:
@@ -131,7 +137,7 @@ class _Drawn:
         named: set[int] = set()
         sources: list[str] = []
         for row in self.pages(["id", "url", "referrer", "duplicate_of"]):
-            named |= {identity(url) for key, url in row.items() if key != "id" and url}
+            named |= {hashed_id(url) for key, url in row.items() if key != "id" and url}
             sources.append(row["url"])
         self._sources = pa.array(sources, pa.string())
         ids = [np.array([*named], np.int64)]
@@ -140,16 +146,16 @@ class _Drawn:
                 rows["targets"].flatten().to_numpy()
                 for rows in self._evidence(bucket, ["source", "targets"])
             ]
-        self._urls: Ints = np.unique(np.concatenate(ids))  # ids that the pages and links name
+        self._urls: Ints = np.unique(np.concatenate(ids))  # ids in pages and links
 
     def urls(self, urls: BucketUrls) -> list[dict[str, Any]]:
         """Return the rows of a bucket's URLs."""
         ids = urls.ids if self._pages is None else np.intersect1d(urls.ids, self._urls)
-        rows: list[dict[str, Any]] = urls.rows(urls.places(ids)).to_pylist()
+        rows: list[dict[str, Any]] = urls.rows(urls.positions(ids)).to_pylist()
         return rows
 
     def pages(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the rows of pages round by round, of a round bucket by bucket."""
+        """Yield the rows of pages by round and bucket."""
         for name in self._page_tables():
             rows = self._context.tables.read(name, columns)
             if self._pages is not None:
@@ -157,7 +163,7 @@ class _Drawn:
             yield from rows.to_pylist()
 
     def links(self, bucket: int) -> Iterator[dict[str, Any]]:
-        """Yield the evidence of links into a bucket, in the order of their pages."""
+        """Yield the evidence of links into a bucket in the order of the pages."""
         for rows in self._evidence(bucket):
             yield from rows.to_pylist()
 
@@ -165,7 +171,7 @@ class _Drawn:
         self, bucket: int, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         tables = self._context.tables
-        for name in tables.of_bucket("evidence", bucket, self._until):
+        for name in tables.bucket_tables("evidence", bucket, self._until):
             for rows in tables.read_batches(name, columns):
                 if self._pages is None:
                     yield rows
@@ -181,15 +187,15 @@ class _Drawn:
 
 
 class _Links:
-    """Links of a crawl, in the order of its pages; of each bucket a batch is in memory."""
+    """Links of a crawl in the order of its pages; one batch of each bucket is in memory."""
 
-    def __init__(self, context: RoundsContext, drawn: _Drawn) -> None:
-        self._where = context.tables.root
-        self._rows = [drawn.links(bucket) for bucket in range(context.buckets)]
+    def __init__(self, context: RoundsContext, selection: _Selection) -> None:
+        self._root = context.tables.root
+        self._rows = [selection.links(bucket) for bucket in range(context.buckets)]
         self._next = [next(rows, None) for rows in self._rows]
 
     def of(self, url: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a page, which comes after that of the last call."""
+        """Yield the rows of a page; pages must be requested in order."""
         for bucket, rows in enumerate(self._rows):
             row = self._next[bucket]
             while row is not None and row["source"] == url:
@@ -197,7 +203,10 @@ class _Links:
                 self._next[bucket] = row = next(rows, None)
 
     def refuse_more(self) -> None:
-        """Raise `UserError` if there are links of no page."""
+        """Raise `UserError` if some links belong to no page."""
         for row in self._next:
             if row is not None:
-                raise UserError(f"{self._where} is damaged: no page has links of {row['source']}")
+                raise UserError(
+                    f"{self._root} is damaged (the page {row['source']} of some links is "
+                    "missing): crawl again into another folder"
+                )

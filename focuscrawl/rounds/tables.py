@@ -1,33 +1,33 @@
-"""Tables of a crawl in rounds: files that appear whole, on any file system PyArrow reads.
+"""Tables of a crawl in rounds: files that appear complete, on any file system of PyArrow.
 
-======================= ========================================================================
-``plan.json``           which crawl this is
-``names/R/FROM-TO``     URLs that pages of one bucket link to, for another
-``links/R/FROM-TO``     the links, as evidence: a row a page
-``digests/R/FROM-TO``   contents of pages, for the bucket that keeps them, see `CONTENT`
-``urls/B/R``            URLs that are new or changed; the last row of one counts
-``evidence/B/R``        links into the bucket, a row a page
-``known/B/R``           the URLs that pages of the bucket are known by
-``contents/B/R``        contents of pages of all buckets, spread by content
-``pages/B/R``           the fetches of a round
-``quotas/B/R``          what hosts and patterns of URLs have had and earned by then
-``ended/B/R.json``      URLs that may not be fetched; what limits are multiplied by
-``candidates/B/R``      the best links after a round
-``counts/B/R.json``     how many URLs are known by then
-``chosen/R``            what a round fetches
-``fetched/R.json``      how many URLs each bucket has fetched
-``judged/B/R``          what is learned from
-``outcomes/B/R``        rates of the strategy
-``models/R``            what was learned
-``under-way/B-R``       what live fetches have so far, see `focuscrawl.rounds.live_rounds`
-``recorded/B/R-FILE``   WARC files of live fetches
-``rounds/R.json``       a round is over; without it, its files do not count
-``rounds.lock``         held by the process that crawls, on this machine
-======================= ========================================================================
+    ======================= ====================================================================
+    ``plan.json``           the configuration of the crawl
+    ``names/R/FROM-TO``     URLs that pages of bucket FROM link to, for bucket TO
+    ``links/R/FROM-TO``     the links as evidence, one row for each page
+    ``digests/R/FROM-TO``   content ids of pages, for the bucket that stores them, see `CONTENT`
+    ``urls/B/R``            new and changed URLs; the last row of a URL counts
+    ``evidence/B/R``        links into the bucket, one row for each page
+    ``known/B/R``           the URLs of each page of the bucket, for duplicate detection
+    ``contents/B/R``        content ids of pages of all buckets
+    ``pages/B/R``           the fetches of a round
+    ``quotas/B/R``          counts of fetches and relevant pages by host and URL pattern
+    ``ended/B/R.json``      URLs that may not be fetched; the multiplier of the limits
+    ``candidates/B/R``      the best queued URLs after a round
+    ``counts/B/R.json``     number of known URLs
+    ``chosen/R``            URLs selected for a round
+    ``fetched/R.json``      number of fetches of each bucket
+    ``judged/B/R``          training examples
+    ``outcomes/B/R``        outcome rates of the strategy
+    ``models/R``            the trained model
+    ``under-way/B-R``       unfinished live fetches, see `focuscrawl.rounds.live_rounds`
+    ``recorded/B/R-FILE``   WARC files of live fetches
+    ``rounds/R.json``       the committed round; files of other rounds do not count
+    ``rounds.lock``         lock of the process that crawls on this machine
+    ======================= ====================================================================
 
 R is a round, B a bucket. Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged:
-``LAST-FIRST`` is of all rounds from one to the other. There are about as many as the logarithm of
-the number of rounds.
+``LAST-FIRST`` contains all rounds from FIRST to LAST. The number of files grows with the
+logarithm of the number of rounds.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import (
-    BETWEEN,
-    TRIES,
-    file_system_of,
+    LOCK_RETRY_DELAY,
+    LOCK_TRIES,
     first_line,
+    open_file_system,
     refuse_links,
 )
-from focuscrawl.foundation.model_folder import UNSOUND
+from focuscrawl.foundation.model_folder import DECODING_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,19 +62,23 @@ if TYPE_CHECKING:
 
 
 _MERGED = ("urls", "evidence", "known", "contents")
-_LAST = {"candidates": ".parquet", "quotas": ".parquet", "outcomes": ""}  #: only the last counts
-_LARGEST = 1 << 26  # bytes in memory of a merged table, unless of its rows only some count
-_PIECE = 1 << 20  # bytes that are copied at once
-_ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
+_LAST = {
+    "candidates": ".parquet",
+    "quotas": ".parquet",
+    "outcomes": "",
+}  #: only the last file counts
+_LARGEST = 1 << 26  # bytes in memory of a merged table without outdated rows
+_COPY_BYTES = 1 << 20  # bytes copied at once
+_ID = pa.int64()  #: id of a URL, see `focuscrawl.foundation.urls.hashed_id`
 
 URL = pa.schema(
     [
         ("id", _ID),
         ("url", pa.string()),
         ("depth", pa.int32()),
-        ("referrer", pa.string()),  # the page it was first found on; null for a seed
-        ("found", pa.int64()),  # in the order found
-        ("score", pa.float64()),  # inf: comes before every link
+        ("referrer", pa.string()),  # first page that links to the URL; null for a seed
+        ("found", pa.int64()),  # rank in the order of discovery
+        ("score", pa.float64()),  # inf: fetched before all links
         ("state", pa.int8()),  # one of `focuscrawl.store.schema.STATES`
         ("relevance", pa.float64()),  # of its page; null before it is fetched
     ]
@@ -82,7 +86,7 @@ URL = pa.schema(
 NAME = pa.schema(
     [
         *(URL.field(name) for name in ("id", "url", "depth", "referrer", "found")),
-        ("first", pa.bool_()),  # where a redirect leads, and seeds
+        ("first", pa.bool_()),  # true for redirect targets and seeds
     ]
 )
 EVIDENCE = pa.schema(
@@ -90,20 +94,20 @@ EVIDENCE = pa.schema(
         ("source", pa.string()),
         ("relevance", pa.float64()),
         ("targets", pa.list_(_ID)),
-        ("scores", pa.list_(pa.float64())),  # of each link; -inf: not followed
+        ("scores", pa.list_(pa.float64())),  # score of each link; -inf: not followed
         ("memo", pa.binary()),
     ]
 )
 CONTENT = pa.schema(
     [
-        ("content", pa.int64()),  # by the first 63 bits of its digest
-        ("url", pa.string()),  # of its page
+        ("content", pa.int64()),  # first 63 bits of the digest
+        ("url", pa.string()),  # of the page
     ]
 )
 KNOWN = pa.schema(
     [
         ("url", pa.string()),
-        ("names", pa.list_(_ID)),  # URLs on its host that the page is known by
+        ("names", pa.list_(_ID)),  # ids of the page's URLs on its host
     ]
 )
 PAGE = pa.schema(
@@ -122,7 +126,7 @@ PAGE = pa.schema(
         ("title", pa.string()),
         ("canonical", pa.string()),
         ("digest", pa.binary()),
-        CONTENT.field("content"),  # null for duplicates, and for what is no page
+        CONTENT.field("content"),  # null for duplicates and responses that are not pages
         KNOWN.field("names"),
         ("duplicate_of", pa.string()),
         ("error", pa.string()),
@@ -143,7 +147,7 @@ CHOSEN = pa.schema(
     [
         *(field for field in URL if field.name != "relevance"),
         ("bucket", pa.int32()),
-        ("barred", pa.bool_()),  # its bucket has nothing but what limits keep back
+        ("barred", pa.bool_()),  # all candidates of the bucket are beyond the limits
     ]
 )
 
@@ -151,127 +155,137 @@ CHOSEN = pa.schema(
 class Tables:
     """The files of one crawl in rounds.
 
-    Every method raises `UserError` for a file that cannot be read or written or is damaged, and
-    where a link is on the way there: the tables may be a stranger's.
+    Every method raises `UserError` if a file cannot be read or written, is damaged, or is reached
+    through a symbolic link, because the tables may come from an untrusted person.
 
     Parameters
     ----------
-    root : a folder, or its URI: ``s3://...``, ``hdfs://...``
+    root : str
+        A folder, or its URI: ``s3://...``, ``hdfs://...``
     """
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._files, self._base = file_system_of(root)
+        self._files, self._base = open_file_system(root)
 
     # -- files of any kind -----------------------------------------------------------------
 
     def write_bytes(self, name: str, content: Any) -> None:
-        """Write a file, whole or not at all."""
+        """Write a file completely or not at all."""
         with self._draft(name) as file:
             file.write(content)
 
     def read_bytes(self, name: str) -> bytes:
         """Read a file."""
         with (
-            self._reached(name),
+            self._reporting_access_errors(name),
             self._files.open_input_stream(f"{self._base}/{name}") as file,
         ):
             content: bytes = file.read()
         return content
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write a file of JSON."""
+        """Write a JSON file."""
         self.write_bytes(name, json.dumps(dict(content), indent=1).encode())
 
     def read_json(self, name: str, *keys: str) -> dict[str, Any] | None:
-        """Read a file of JSON that has some keys; None if there is none."""
+        """Read a JSON file with the given keys; return None if the file does not exist."""
         if not self.exists(name):
             return None
         try:
             content = json.loads(self.read_bytes(name))
         except (ValueError, RecursionError):
-            raise UserError(f"{self._base}/{name} is damaged: it is no JSON") from None
+            raise UserError(
+                f"{self._base}/{name} is damaged (not JSON): crawl again into another folder"
+            ) from None
         if not isinstance(content, dict) or not content.keys() >= {*keys}:
-            expected = f"no {' and '.join(keys)}" if keys else "no names"
-            raise UserError(f"{self._base}/{name} is damaged: it holds {expected}")
+            missing = f"no {' and '.join(keys)}" if keys else "not a JSON object"
+            raise UserError(
+                f"{self._base}/{name} is damaged ({missing}): crawl again into another folder"
+            )
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a file of this machine, from a byte on; return how many bytes there were."""
+        """Copy a local file from the byte `first` on; return the number of copied bytes."""
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
-            shutil.copyfileobj(source, file, _PIECE)
+            shutil.copyfileobj(source, file, _COPY_BYTES)
             return source.tell() - first
 
     def read_copy(self, name: str, path: Path, first: int = 0) -> None:
-        """Copy a file onto one of this machine, which it overwrites from a byte on."""
+        """Copy a file to a local file, which is overwritten from the byte `first` on."""
         with (
-            self._reached(name),
+            self._reporting_access_errors(name),
             path.open("r+b" if path.exists() else "wb") as target,
             self._files.open_input_stream(f"{self._base}/{name}") as file,
         ):
             target.seek(first)
-            shutil.copyfileobj(file, target, _PIECE)
+            shutil.copyfileobj(file, target, _COPY_BYTES)
             target.truncate()
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is a file or folder."""
-        with self._reached(name):
+        """Return whether a file or folder exists."""
+        with self._reporting_access_errors(name):
             info = self._files.get_file_info(f"{self._base}/{name}")
         return bool(info.type != fs.FileType.NotFound)
 
     def files(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder; none if there is no folder."""
+        """Return the names of the files in a folder; an empty list if it does not exist."""
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True)
-        with self._reached(folder):
+        with self._reporting_access_errors(folder):
             return [each.base_name for each in self._files.get_file_info(selector)]
 
     def remove(self, folder: str) -> None:
-        """Remove a folder of tables, if it is there."""
+        """Remove a folder if it exists."""
         if self.exists(folder):
-            with self._reached(folder):
+            with self._reporting_access_errors(folder):
                 self._files.delete_dir(f"{self._base}/{folder}")
 
-    def local(self, name: str) -> Path | None:
-        """Return where a file is on this machine; None if the tables are elsewhere.
+    def local_path(self, name: str) -> Path | None:
+        """Return the local path of a file; None for tables on remote storage.
 
         Raises
         ------
         UserError
-            A link is on the way there, or it is neither a file nor a folder.
+            A folder on the path is a link, or the path is a special file.
         """
         if not isinstance(self._files, fs.LocalFileSystem):
             return None
         path = Path(self._base, name)
         refuse_links(path, self._base)
         if path.exists() and not path.is_file() and not path.is_dir():
-            raise UserError(f"{path} is no plain file: remove it")
+            raise UserError(f"{path} is not a regular file: remove it")
         return path
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Keep other processes of this machine out within the ``with`` block.
+    def locked(self) -> Iterator[None]:
+        """Lock the tables for other processes of this machine within the ``with`` block.
 
-        Storage elsewhere has no locks.
+        Remote storage has no locks.
 
         Raises
         ------
         UserError
-            Another process has claimed them, or the folder cannot be written.
+            Another process has the lock, or the folder cannot be written.
         """
-        path = self.local("rounds.lock")
+        path = self.local_path("rounds.lock")
         if path is None:
             yield
             return
-        lock = FileLock(path, TRIES * BETWEEN, poll_interval=BETWEEN, fallback_to_soft=False)
-        with self._reached(path.name):
+        lock = FileLock(
+            path,
+            LOCK_TRIES * LOCK_RETRY_DELAY,
+            poll_interval=LOCK_RETRY_DELAY,
+            fallback_to_soft=False,
+        )
+        with self._reporting_access_errors(path.name):
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 lock.acquire()
             except Timeout:
                 raise UserError(
-                    f"{self.root} is being crawled by another process: wait for it, or name "
-                    "another folder"
+                    f"another process is crawling in {self.root}: wait for it, or name another "
+                    "folder"
                 ) from None
         try:
             yield
@@ -279,22 +293,22 @@ class Tables:
             lock.release()
 
     @contextmanager
-    def unpacking(self, name: str) -> Iterator[None]:
-        """Report in one line, within the ``with`` block, that the bytes of a file are unsound."""
+    def reporting_damage(self, name: str) -> Iterator[None]:
+        """Report decoding errors within the ``with`` block as damage of a file, in one line."""
         try:
             yield
-        except UNSOUND as error:
+        except DECODING_ERRORS as error:
             raise UserError(
-                f"{self._base}/{name} is damaged ({first_line(error)}): crawl again, into another "
+                f"{self._base}/{name} is damaged ({first_line(error)}): crawl again into another "
                 "folder"
             ) from None
 
     @contextmanager
     def _draft(self, name: str) -> Iterator[Any]:
-        """Give a file to write to, which gets its name at the end of the ``with`` block."""
+        """Yield a temporary file, which gets its final name at the end of the ``with`` block."""
         path = f"{self._base}/{name}"
         draft = f"{self._base}/drafts/{secrets.token_hex(8)}"
-        with self._reached(name), self._reached("drafts"):
+        with self._reporting_access_errors(name), self._reporting_access_errors("drafts"):
             self._files.create_dir(path.rpartition("/")[0], recursive=True)
             self._files.create_dir(draft.rpartition("/")[0], recursive=True)
             with self._files.open_output_stream(draft) as file:
@@ -302,32 +316,33 @@ class Tables:
             self._files.move(draft, path)
 
     @contextmanager
-    def _reached(self, name: str) -> Iterator[None]:
-        """Report in one line, within the ``with`` block, that a file cannot be read or written."""
-        self.local(name)
+    def _reporting_access_errors(self, name: str) -> Iterator[None]:
+        """Report errors of reading or writing a file within the ``with`` block, in one line."""
+        self.local_path(name)
         try:
             yield
         except OSError as error:
             raise UserError(
-                f"{self._base}/{name} cannot be reached: {first_line(error)}"
+                f"{self._base}/{name} cannot be accessed ({first_line(error)}): check the folder"
             ) from None
 
     # -- tables ----------------------------------------------------------------------------
 
     def write(self, name: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write a table, whole or not at all."""
+        """Write rows as a table, completely or not at all."""
         self.write_table(name, pa.Table.from_pylist(list(rows), schema))
 
     def write_table(self, name: str, table: pa.Table, group: int | None = None) -> None:
-        """Write a table, whole or not at all.
+        """Write a table completely or not at all.
 
         Parameters
         ----------
-        group : so many rows can be read apart, see `read_rows`; by default all are one
+        group : int, optional
+            Rows of a row group, see `read_rows`; by default one group for all rows.
         """
         sink = pa.BufferOutputStream()
-        # every round reads most of them: so no harder compression, and no search for what is alike
-        # among bytes of which no two are
+        # every round reads most tables, so fast compression matters; binary columns rarely repeat
+        # values, so they get no dictionary
         pq.write_table(
             table,
             sink,
@@ -338,7 +353,7 @@ class Tables:
         self.write_bytes(f"{name}.parquet", sink.getvalue())
 
     def has(self, name: str) -> bool:
-        """Tell whether a table was written."""
+        """Return whether a table exists."""
         return self.exists(f"{name}.parquet")
 
     def read(
@@ -347,11 +362,12 @@ class Tables:
         columns: Sequence[str] | None = None,
         dictionaries: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Read a table that was written.
+        """Read a table.
 
         Parameters
         ----------
-        dictionaries : columns of texts, each of which is read once
+        dictionaries : sequence of str, optional
+            Text columns to return dictionary-encoded.
         """
         with self._readable(name) as path:
             return pq.read_table(
@@ -359,15 +375,16 @@ class Tables:
                 filesystem=self._files,
                 columns=columns,
                 read_dictionary=dictionaries,
-                use_threads=False,  # one file, few columns: they would only wait for each other
+                use_threads=False,  # for one file with few columns, threads are slower
             )
 
     def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
-        """Yield some rows of a table, group by group: no more than a group is held.
+        """Yield some rows of a table, one row group at a time.
 
         Parameters
         ----------
-        rows : int64 (n,), which ones, ascending
+        rows : int64 (n,), ascending
+            Positions of the rows.
         """
         with self._open(name) as file:
             first = 0
@@ -381,12 +398,12 @@ class Tables:
     def read_batches(
         self, name: str, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Iterate over the rows of a table, a thousand at a time."""
+        """Yield the rows of a table in batches of a thousand."""
         with self._open(name) as file:
             yield from file.iter_batches(1000, columns=columns, use_threads=False)
 
-    def of_bucket(self, kind: str, bucket: int, until: int) -> list[str]:
-        """Return the tables of a bucket that together say all up to a round, in their order."""
+    def bucket_tables(self, kind: str, bucket: int, until: int) -> list[str]:
+        """Return the tables of a bucket that contain all rounds up to `until`, in order."""
         found: list[str] = []
         for table in reversed(self._in_order(f"{kind}/{bucket:03}")):
             if table.last <= until:
@@ -395,7 +412,7 @@ class Tables:
         return found
 
     def incoming(self, kind: str, bucket: int, round_: int) -> list[str]:
-        """Return what other buckets have for this one after a round."""
+        """Return the tables that other buckets wrote for this bucket in a round."""
         folder = f"{kind}/{round_:05}"
         names = sorted(name.removesuffix(".parquet") for name in self.files(folder))
         return [f"{folder}/{name}" for name in names if name.endswith(f"-{bucket:03}")]
@@ -410,26 +427,29 @@ class Tables:
         by_id: bool = False,
         group: int | None = None,
     ) -> None:
-        """Add what a round has for a table of a bucket, merged with files that are no larger.
+        """Add the rows of a round to a table of a bucket; merge files that are not larger.
 
-        So each row is written about log2 of the number of rounds times [1]_, and no
-        task needs more memory than a table of 64 MiB does. What was merged stays until the round
-        is over, see `drop_old`.
+        Each row is therefore written about log2(rounds) times [1]_, and a task needs no more
+        memory than for a table of 64 MiB. Merged files stay until the round is over, see
+        `remove_obsolete`.
 
         Parameters
         ----------
-        by_id : of the rows with one ``id`` the last one counts; they are written in its order,
-            as what is in order is soon sorted again by the reader
-        group : see `write_table`
+        by_id : bool
+            Keep only the last row of each ``id``, sorted by ``id``, which makes later sorting
+            fast.
+        group : int, optional
+            See `write_table`.
 
         References
         ----------
-        .. [1] J. L. Bentley, J. B. Saxe: Decomposable searching problems I. J. Algorithms 1, 1980:
+        .. [1] J. L. Bentley, J. B. Saxe: Decomposable searching problems I. J. Algorithms 1,
+        1980:
            the logarithmic method.
         """
         parts, first, folder = [table], round_, f"{kind}/{bucket:03}"
-        of_before = self.of_bucket(kind, bucket, round_ - 1)
-        for before in reversed(of_before):
+        earlier = self.bucket_tables(kind, bucket, round_ - 1)
+        for before in reversed(earlier):
             with self._readable(before) as path:
                 found = pq.read_metadata(path, filesystem=self._files)
             groups = map(found.row_group, range(found.num_row_groups))
@@ -445,17 +465,18 @@ class Tables:
         ending = "" if first == round_ else f"-{first:05}"
         self.write_table(f"{folder}/{round_:05}{ending}", merged, group)
 
-    def drop_old(self, buckets: int, round_: int, learned_from: int) -> None:
-        """Remove, after a round, what is in a merged table, too, and what nothing reads any more.
+    def remove_obsolete(self, buckets: int, round_: int, learned_from: int) -> None:
+        """Remove, after a round, files that were merged or that no later round reads.
 
         Parameters
         ----------
-        learned_from : the first round whose judged URLs are learned from
+        learned_from : int
+            First round whose training examples are still needed.
         """
         for bucket in range(buckets):
             old: list[str] = []
             for kind in _MERGED:
-                kept = self.of_bucket(kind, bucket, round_)
+                kept = self.bucket_tables(kind, bucket, round_)
                 tables = self._in_order(f"{kind}/{bucket:03}")
                 old += [
                     f"{each.name}.parquet"
@@ -469,21 +490,21 @@ class Tables:
             judged = self._in_order(f"judged/{bucket:03}")
             old += [each.name for each in judged if each.last < learned_from]
             for name in old:
-                with self._reached(name):
+                with self._reporting_access_errors(name):
                     self._files.delete_file(f"{self._base}/{name}")
 
-    def _in_order(self, folder: str) -> list[_OfRounds]:
-        """Return the tables in a folder by their rounds."""
+    def _in_order(self, folder: str) -> list[_RoundsTable]:
+        """Return the tables in a folder in the order of their rounds."""
         names = sorted(name.removesuffix(".parquet") for name in self.files(folder))
         return [self._rounds_of(f"{folder}/{name}") for name in names]
 
-    def _rounds_of(self, name: str) -> _OfRounds:
+    def _rounds_of(self, name: str) -> _RoundsTable:
         last, _, first = name.rpartition("/")[2].partition("-")
         try:
-            return _OfRounds(name, int(last), int(first or last))
+            return _RoundsTable(name, int(last), int(first or last))
         except ValueError:
             raise UserError(
-                f"{self._base}/{name} is no table of a round: move it elsewhere"
+                f"{self._base}/{name} is not a table of a round: move the file elsewhere"
             ) from None
 
     @contextmanager
@@ -496,17 +517,19 @@ class Tables:
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:
-        """Give the path of a table; report in one line that it cannot be read."""
+        """Yield the path of a table; report read errors in one line."""
         path = f"{self._base}/{name}.parquet"
-        self.local(f"{name}.parquet")
+        self.local_path(f"{name}.parquet")
         try:
             yield path
         except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{path} cannot be read: {first_line(error)}") from None
+            raise UserError(
+                f"{path} cannot be read ({first_line(error)}): crawl again into another folder"
+            ) from None
 
 
-class _OfRounds(NamedTuple):
-    """A table of a bucket, and the last and the first round that it has something of."""
+class _RoundsTable(NamedTuple):
+    """A table of a bucket with the last and first round of its rows."""
 
     name: str
     last: int
@@ -514,6 +537,6 @@ class _OfRounds(NamedTuple):
 
 
 def last_rows(ids: Ints) -> tuple[Ints, Ints]:
-    """Return each id once, ascending, int64 (m,), and the place of its last row, int64 (m,)."""
+    """Return the sorted unique ids, int64 (m,), and the position of the last row of each."""
     unique, last = np.unique(ids[::-1], return_index=True)
     return unique, len(ids) - 1 - last

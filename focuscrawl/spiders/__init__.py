@@ -1,1 +1,1 @@
-"""Scrapy spiders."""
+"""The spider ``focused``."""

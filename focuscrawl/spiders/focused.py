@@ -1,4 +1,4 @@
-"""``scrapy crawl focused``."""
+"""The spider of ``scrapy crawl focused`` and ``focuscrawl crawl``."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.crawl_config import CrawlConfig
 
-_AFTER_RECORD = 950  # place of the pipeline of texts
+_TEXT_PIPELINE_ORDER = 950  # in ITEM_PIPELINES
 
 
 class FocusedSpider(scrapy.Spider):
-    """Crawls the pages of a topic; arguments as in the README.
+    """Crawls the pages of a topic; ``focuscrawl crawl --help`` lists the arguments.
 
-    The loop itself is `focuscrawl.crawl.Crawl`; this spider opens it from its arguments and
-    yields one item a fetch.
+    The spider opens a `focuscrawl.crawl.Crawl` from its arguments, and yields one item for each
+    fetch.
     """
 
     name = "focused"
-    yields_visits = True  # every fetch is an item, whatever came of it
-    owns_process = True  # which is set up for the crawl: see `focuscrawl.engine.lean_settings`
+    yields_visits = True  # every fetch is an item, failed ones included
+    owns_process = True  # see `focuscrawl.engine.lean_settings`
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Check the arguments and open the crawl, before Scrapy builds anything.
+        """Check the arguments and open the crawl, before Scrapy creates its components.
 
         Raises
         ------
         UserError
-            Anything the user has to put right.
+            An argument or a setting is invalid.
         """
         given = {name: value for name, value in kwargs.items() if not name.startswith("_")}
         config = cls.read_config(crawler.settings, given)
         spider = super().from_crawler(crawler, *args, **kwargs)
-        place_pipelines(crawler.settings, texts=config.text)
+        add_pipelines(crawler.settings, texts=config.text)
         if cls.__module__.startswith("focuscrawl."):
             use_lean_settings(crawler.settings, replays=config.web is not None)
-        open_for(spider, config, crawler.settings, spider.open_crawl)
+        open_spider_crawl(spider, config, crawler.settings, spider.open_crawl)
         return spider
 
     @classmethod
@@ -74,23 +74,23 @@ class FocusedSpider(scrapy.Spider):
         return open_crawl(config)
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield nothing: the seeds are in the frontier."""
+        """Yield nothing, because the seeds are in the frontier."""
         nothing: tuple[Any, ...] = ()
         for request in nothing:
             yield request
 
     def parse(self, response: Response) -> Iterator[PageVisit]:
-        """Yield the fetch: the item pipelines judge it, score its links and record it."""
+        """Yield the fetch as an item; the pipelines judge it, score its links and record it."""
         yield visit_of_response(context_of(self.crawler).crawl, response)
 
 
-def place_pipelines(settings: BaseSettings, *, texts: bool) -> None:
-    """Add the three pipelines of a crawl where they lack, and that of texts if it is wanted.
+def add_pipelines(settings: BaseSettings, *, texts: bool) -> None:
+    """Add the pipelines of a crawl that are missing, and with `texts` the `TextPipeline`.
 
     Raises
     ------
     UserError
-        One of them is switched off, or they are in another order.
+        One of the pipelines is disabled, or they are in another order.
     """
     ours = {load_object(path): place for path, place in ITEM_PIPELINES.items()}
     for pipeline, place in ours.items():
@@ -100,31 +100,32 @@ def place_pipelines(settings: BaseSettings, *, texts: bool) -> None:
     places = [placed.get(pipeline, -1) for pipeline in ours]
     if -1 in places or places != sorted(set(places)):
         names = ", ".join(pipeline.__name__ for pipeline in ours)
-        raise UserError(f"ITEM_PIPELINES: a crawl needs {names}, in this order")
+        raise UserError(f"ITEM_PIPELINES: enable {names}, in this order")
     if texts:
-        from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - few want it
+        from focuscrawl.pipelines import TextPipeline  # noqa: PLC0415 - an extra import
 
         settings.setdefault_in_component_priority_dict(
-            "ITEM_PIPELINES", TextPipeline, _AFTER_RECORD
+            "ITEM_PIPELINES", TextPipeline, _TEXT_PIPELINE_ORDER
         )
 
 
-def open_for(
+def open_spider_crawl(
     spider: scrapy.Spider,
     config: CrawlConfig,
     settings: BaseSettings,
     opens: Callable[[CrawlConfig], Crawl] = open_crawl,
 ) -> None:
-    """Open the crawl of a spider: check everything first, and bind it to the spider's crawler.
+    """Check all settings, open the crawl of a spider, and bind it to the spider's crawler.
 
     Parameters
     ----------
-    opens : what opens the crawl
+    opens : callable
+        Opens the crawl of a configuration.
 
     Raises
     ------
     UserError
-        Anything the user has to put right; nothing has been written then.
+        A setting is invalid. No file has been written then.
     """
     check_feeds(settings)
     LinkRequestSettings.of(spider, config)
@@ -132,7 +133,7 @@ def open_for(
     instance_sink(config.instances)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
-        config = _for_own_spider(config, spider.name)
+        config = _config_for_own_spider(config, spider.name)
     if config.browser is not None:
         configure_browser(settings, config.browser)
     crawl = opens(config)
@@ -141,15 +142,16 @@ def open_for(
     bind_crawl(spider.crawler, crawl)
 
 
-def _for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
-    """Return the configuration for a project's own spider; refuse what is for ``focused``."""
+def _config_for_own_spider(config: CrawlConfig, name: str) -> CrawlConfig:
+    """Return the configuration for a project's own spider; refuse options of ``focused``."""
     if config.discover:
         raise UserError(
-            "discover is for the spider focused: yours reads site maps and feeds itself"
+            "discover works only with the spider focused: leave it out, and read site maps and "
+            "feeds in your own spider"
         )
     if config.browser is not None:
         raise UserError(
-            "FOCUSCRAWL_BROWSER is for the spider focused: requests of yours ask for a browser "
-            "with the meta of scrapy-playwright"
+            "FOCUSCRAWL_BROWSER works only with the spider focused: leave it out, and request a "
+            "browser in your spider with the meta of scrapy-playwright"
         )
     return config.with_values(spider=name)

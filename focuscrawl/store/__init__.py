@@ -1,7 +1,7 @@
-"""The crawl store: everything a crawl fetched, found and decided, in one database.
+"""The crawl store: an SQLite database of all fetches, URLs, links and events of a crawl.
 
-Here: the schema, the writer, and what is read back, fetch by fetch
-(`focuscrawl.store.history`). Not here: any decision about the crawl.
+This package contains the schema, the writer and the reader (`focuscrawl.store.history`). It makes
+no decisions about the crawl.
 """
 
 from focuscrawl.store.crawl_store import CrawlStore

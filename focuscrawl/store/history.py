@@ -1,4 +1,4 @@
-"""What a store holds of a crawl, fetch by fetch: the one reader of its past."""
+"""Reads the past of a crawl from its store, fetch by fetch."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from focuscrawl.store.crawl_store import CrawlStore
 
-DIGEST = 16  # bytes of the digest of a body; the page's MinHash may follow it in the store
+DIGEST = 16  # bytes of the digest of a body; in the store, the page's MinHash may follow
 
 
 class StoredLink(NamedTuple):
-    """A link that a fetch has found; `score` is None where it was not followed."""
+    """A link on a fetched page; `score` is None if the strategy did not follow the link."""
 
     id: int
     target: int
@@ -31,7 +31,7 @@ class StoredLink(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """Something that happened when `seq` pages had been fetched; `at` is UTC, ISO 8601."""
+    """An event after `seq` fetched pages; `at` is the time in UTC, ISO 8601."""
 
     seq: int
     kind: str
@@ -40,26 +40,37 @@ class StoredEvent(NamedTuple):
 
 
 class StoredFetch(NamedTuple):
-    """A fetch, with the links that were first found by it.
+    """A fetch, with the links that no earlier fetch had found.
 
     Attributes
     ----------
-    seq : its place in the crawl, from 1; of a page fetched again, that of the last first fetch
-    url, name : number of the URL, and the URL itself
-    status : of the answer; 0 where none was received
-    error : why there is no status, or no judgement
-    depth, referrer : clicks from a seed, and the number of the URL that it was first found on,
-        None for a seed
-    digest : of its body, None for what was no page
-    minhash : of its words, None for few of them or where nobody asked
-    memo : what the strategy wanted back of its links
-    score : that it was fetched with; None for a seed, and for where a redirect leads
-    again : the page was fetched before, and is here for the links that were new on it
+    seq : int
+        Position in the crawl, from 1; of a repeated fetch, the position of the last first fetch.
+    url, url_text : int, str
+        Id of the URL, and the URL.
+    depth, referrer : int, int or None
+        Clicks from a seed, and the id of the page that first linked to the URL; None for seeds.
+    status : int
+        HTTP status; 0 without a response.
+    error : str or None
+        Reason for a missing status or a missing judgement.
+    digest : bytes or None
+        Digest of the body; None if the response is not an HTML page.
+    duplicate_of : int or None
+        Id of the URL of an equal page.
+    memo : bytes or None
+        Bytes of the strategy about the links.
+    minhash : bytes or None
+        MinHash of the words; None for short pages and without near-duplicate detection.
+    score : float or None
+        Score of the URL when it left the frontier; None for seeds and redirect targets.
+    is_revisit : bool
+        Whether the page was fetched before; `links` then contains its new links.
     """
 
     seq: int
     url: int
-    name: str
+    url_text: str
     depth: int
     referrer: int | None
     status: int
@@ -74,16 +85,16 @@ class StoredFetch(NamedTuple):
     minhash: bytes | None = None
     score: float | None = None
     links: tuple[StoredLink, ...] = ()
-    again: bool = False
+    is_revisit: bool = False
 
     @property
     def is_page(self) -> bool:
-        """True for an HTML page that was judged; False for duplicates and whatever else came."""
+        """Whether the fetch is an HTML page that was judged and is not a duplicate."""
         return self.digest is not None and self.duplicate_of is None
 
 
 class StoredAnswer(NamedTuple):
-    """What the next crawl wants to know of a fetch; `content` is the digest of the text."""
+    """The data of a fetch that later crawls reuse; `content` is the digest of the text."""
 
     url: int
     name: str
@@ -99,55 +110,58 @@ class StoredAnswer(NamedTuple):
 
 
 class History:
-    """Reads a store; rows are streamed. URLs, hosts, links are numbered from 0 in the order found.
+    """Reads a store row by row.
+
+    Ids of URLs, hosts and links count from 0 in the order of discovery.
 
     Parameters
     ----------
-    store : the crawl may be running
+    store : CrawlStore
+        Store of a stopped or running crawl.
     """
 
     def __init__(self, store: CrawlStore) -> None:
         self._store = store
 
     def n_fetches(self) -> int:
-        """Return how many pages were fetched; one fetched again counts once."""
+        """Return the number of fetched pages; a page that was fetched twice counts once."""
         return int(self._store.row("SELECT coalesce(sum(1), 0) FROM page")[0])
 
     def n_urls(self) -> int:
-        """Return how many URLs are known."""
-        # count(*) is one step of SQLite's, however long, which nothing gives up
+        """Return the number of known URLs."""
+        # count(*) is a single step of SQLite, which the step limit cannot interrupt
         return int(self._store.row("SELECT coalesce(sum(1), 0) FROM url")[0])
 
     def hosts(self) -> Iterator[str]:
-        """Return the hosts in the order of their numbers."""
+        """Yield the hosts in the order of their ids."""
         return (name for _, name in self.numbered_hosts())
 
     def numbered_hosts(self) -> Iterator[tuple[int, str]]:
-        """Return the hosts with their numbers, in the order of these."""
+        """Yield the id and name of each host in the order of the ids."""
         return map(tuple, self._store.rows("SELECT id, name FROM host ORDER BY id"))
 
     def urls(self) -> Iterator[NewUrl]:
-        """Return the URLs in the order of their numbers."""
+        """Yield the URLs in the order of their ids."""
         urls = "SELECT id, url, host, depth, referrer, score, state FROM url ORDER BY id"
         return map(NewUrl._make, self._store.rows(urls))
 
     def links(self) -> NDArray[np.int64]:
-        """Return source and target of all links in the order of their numbers, int64 (n, 2)."""
+        """Return source and target ids of all links by link id, int64 (n_links, 2)."""
         rows = self._store.rows("SELECT source, target FROM link ORDER BY id")
         return np.fromiter(itertools.chain.from_iterable(rows), np.int64).reshape(-1, 2)
 
     def anchors(self) -> Iterator[tuple[int, str]]:
-        """Return targets and texts of all links in the order of the targets' numbers."""
+        """Yield the target id and anchor text of all links in the order of the target ids."""
         return map(tuple, self._store.rows("SELECT target, anchor FROM link ORDER BY target, id"))
 
     def last_model(self) -> tuple[int, bytes] | None:
-        """Return the fetches when the last lesson began, and its state; None without a lesson."""
+        """Return the number of fetches at the last training, and its state, if any."""
         last = """SELECT trained_at_seq, state FROM models WHERE state IS NOT NULL
                   ORDER BY version DESC LIMIT 1"""
         return next(map(tuple, self._store.rows(last)), None)
 
     def events(self, *kinds: str, last: int | None = None) -> list[StoredEvent]:
-        """Return the events of some kinds in their order; only the `last` ones if told so."""
+        """Return the events of some kinds in their order, or only the `last` ones."""
         newest_first = """SELECT seq, kind, detail, at FROM events
                           WHERE kind IN (SELECT value FROM json_each(?))
                           ORDER BY id DESC LIMIT ?"""
@@ -155,44 +169,42 @@ class History:
         return [StoredEvent._make(row) for row in rows][::-1]
 
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
-        """Return every fetch, pages fetched again among them, in the order they were made.
+        """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Of second fetches made after the same page, those without a new link come first.
+        Repeated fetches after the same first fetch come sorted: first those without new links.
 
         Parameters
         ----------
-        links, memos : False leaves them out, which is faster
+        links, memos : bool
+            Whether to read links and memos; False is faster.
         """
         found = _Links(self._store) if links else None
-        again = self._again()
+        revisits = self._revisits()
         for row in self._store.rows(_FETCHES, {"digest": DIGEST, "memos": memos}):
             fetch = StoredFetch(*row)
             yield fetch if found is None else fetch._replace(links=found.of(fetch.url))
-            for later, n_links in again.get(fetch.seq, ()):
+            for later, n_links in revisits.get(fetch.seq, ()):
                 new = found.of(later.url) if found is not None and n_links else ()
                 yield later._replace(links=new)
 
     def first_fetches(self) -> Iterator[StoredFetch]:
-        """Return every page once, without its links and memo, in the order first fetched."""
-        return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.again)
+        """Yield the first fetch of every page, without links and memo, in order."""
+        return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.is_revisit)
 
     def answers(self) -> Iterator[StoredAnswer]:
-        """Return what is kept of all first fetches, in the order of the numbers of their URLs.
+        """Yield the reusable data of all first fetches in the order of URL ids.
 
-        Where nothing else is kept, the digest of the body stands for that of the text.
+        Without a digest of the text, `content` is the digest of the body.
         """
         for row in self._store.rows(_ANSWERS, {"digest": DIGEST}):
             answer = StoredAnswer._make(row)
             yield answer._replace(is_page=bool(answer.is_page))
 
-    def _again(self) -> dict[int, list[tuple[StoredFetch, int]]]:
-        """Return second fetches by how many pages were fetched before, in the order of links.
-
-        Each with the number of its links.
-        """
+    def _revisits(self) -> dict[int, list[tuple[StoredFetch, int]]]:
+        """Return repeated fetches and their numbers of links, by earlier first fetches."""
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
-        for n_links, memo, *fetched in self._store.rows(_SECOND_FETCHES):
-            fetch = StoredFetch(*fetched)._replace(memo=memo, again=True)
+        for n_links, memo, *fetched in self._store.rows(_REVISITS):
+            fetch = StoredFetch(*fetched)._replace(memo=memo, is_revisit=True)
             rows[fetch.seq].append((fetch, n_links))
         return rows
 
@@ -204,7 +216,7 @@ SELECT p.seq, p.url, u.url, u.depth, u.referrer, p.status, p.error,
        nullif(substr(p.digest, :digest + 1), x''), p.score
 FROM page p JOIN url u ON u.id = p.url ORDER BY p.seq
 """
-_SECOND_FETCHES = """
+_REVISITS = """
 SELECT r.links, r.memo, r.seq, r.url, u.url, u.depth, u.referrer, r.status, r.error,
        coalesce(r.relevance, 0.0)
 FROM revisit r JOIN url u ON u.id = r.url
@@ -219,20 +231,20 @@ FROM page p JOIN url u ON u.id = p.url LEFT JOIN answer a ON a.seq = p.seq ORDER
 
 
 class _Links:
-    """The links of a crawl in the order of its fetches, cut into those of each."""
+    """The links of a crawl, grouped by fetch."""
 
     def __init__(self, store: CrawlStore) -> None:
         first = "SELECT first_link FROM revisit WHERE first_link IS NOT NULL ORDER BY first_link"
         starts = [start for (start,) in store.rows(first)]
         links = store.rows("SELECT source, id, target, score FROM link ORDER BY id")
-        # a page may be fetched again right after itself: its source alone would not do
+        # consecutive fetches may have the same URL: the source alone does not separate them
         self._groups = itertools.groupby(
             links, key=lambda row: (row[0], bisect_right(starts, row[1]))
         )
         self._next = next(self._groups, None)
 
     def of(self, url: int) -> tuple[StoredLink, ...]:
-        """Return the links of the next fetch, if that is of `url`; each is asked for in turn."""
+        """Return the links of the next fetch if its URL is `url`; call once a fetch."""
         if self._next is None or self._next[0][0] != url:
             return ()
         found = tuple(StoredLink(*row[1:]) for row in self._next[1])

@@ -1,7 +1,7 @@
-"""Tables and views of the crawl store, and the records that the crawl hands to it.
+"""Tables and views of the crawl store, and the records that the crawl writes to it.
 
-URLs and hosts are numbered, so that a link is three small integers and a text. The views are what
-people, notebooks and other programs read; the tables behind them may change.
+URLs and hosts have ids, so a link takes three small integers and a text. Users, notebooks and
+other programs read the views; the tables behind the views may change.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from focuscrawl.foundation.databases import in_memory
+from focuscrawl.foundation.databases import memory_database
 
-#: raised by one with every change of the tables; stores of another version are refused
+#: version of the tables; every change increases it, and stores of other versions are refused
 SCHEMA_VERSION = 4
 
 QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
-#: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched
-#: (robots.txt, an alias of a page already here); known, but the strategy follows no link to it
+#: states of a URL: in the frontier; with a row in `pages`; never to be fetched (robots.txt, or an
+#: alias of a fetched page); known, but the strategy follows no link to the URL
 STATES = ("queued", "fetched", "excluded", "unfollowed")
 
 _SCRIPT = """
@@ -39,26 +39,26 @@ CREATE TABLE url (
     depth INTEGER NOT NULL,
     referrer INTEGER REFERENCES url (id),
     score FLOAT,  -- NULL for a seed, which comes before every link
-    state SMALLINT NOT NULL  -- place in STATES
+    state SMALLINT NOT NULL  -- index into STATES
 );
 
 CREATE TABLE page (
     seq INTEGER NOT NULL PRIMARY KEY,
     url INTEGER NOT NULL UNIQUE REFERENCES url (id),
-    status INTEGER NOT NULL,  -- HTTP status; 0 where none was received
+    status INTEGER NOT NULL,  -- HTTP status; 0 without a response
     relevance FLOAT NOT NULL,
     topic TEXT,  -- the critic's most probable class
-    score FLOAT,  -- score it left the frontier with; NULL for a seed
+    score FLOAT,  -- score when the URL left the frontier; NULL for a seed
     fetched_at TEXT NOT NULL,  -- UTC, ISO 8601
     content_type TEXT,
     size INTEGER NOT NULL,  -- bytes received
     title TEXT,
     canonical TEXT,  -- URL the page names as its canonical one
-    digest BLOB,  -- of the body of an HTML page, 16 bytes; then its sketch
+    digest BLOB,  -- of the body of an HTML page, 16 bytes; then its MinHash
     duplicate_of INTEGER REFERENCES url (id),
-    error TEXT,  -- why there is no status, or no judgement
+    error TEXT,  -- reason for a missing status or judgement
     links INTEGER NOT NULL,  -- links on the page
-    dropped INTEGER NOT NULL  -- of these, left out before the frontier
+    dropped INTEGER NOT NULL  -- links that were not queued or stored
 );
 
 CREATE TABLE link (
@@ -67,7 +67,7 @@ CREATE TABLE link (
     target INTEGER NOT NULL REFERENCES url (id),
     anchor TEXT NOT NULL,
     dom_position INTEGER NOT NULL,  -- first DOM leaf of the link
-    score FLOAT,  -- NULL: the strategy does not follow it
+    score FLOAT,  -- NULL: the strategy does not follow the link
     model_version INTEGER NOT NULL
 );
 CREATE INDEX ix_link_target ON link (target);
@@ -82,24 +82,24 @@ CREATE TABLE answer (
 
 CREATE TABLE memo (
     seq INTEGER NOT NULL PRIMARY KEY REFERENCES page (seq),
-    data BLOB NOT NULL  -- the strategy's own, of the page's links
+    data BLOB NOT NULL  -- bytes of the strategy about the page's links
 );
 
 CREATE TABLE revisit (
     id INTEGER NOT NULL PRIMARY KEY,
     url INTEGER NOT NULL REFERENCES url (id),
-    asked_at INTEGER NOT NULL,  -- pages fetched when it was decided on
-    seq INTEGER,  -- pages fetched when it was over; NULL while it waits
-    status INTEGER,  -- HTTP status; 0 where none was received; NULL: not asked for
-    relevance FLOAT,  -- NULL where nothing new was there to be judged
+    asked_at INTEGER NOT NULL,  -- pages fetched when the revisit was planned
+    seq INTEGER,  -- pages fetched when the revisit ended; NULL while queued
+    status INTEGER,  -- HTTP status; 0 without a response; NULL: not requested
+    relevance FLOAT,  -- NULL if nothing new had to be judged
     fetched_at TEXT,  -- UTC, ISO 8601
     size INTEGER NOT NULL,  -- bytes received
-    error TEXT,  -- why there is no status, or no page
-    etag TEXT,  -- what the page is, or was, asked for by; as in `answer`
+    error TEXT,  -- reason for a missing status or page
+    etag TEXT,  -- validator of the conditional request; as in `answer`
     last_modified TEXT,
-    links INTEGER NOT NULL,  -- links that the page did not have before
-    first_link INTEGER,  -- id of the first of them in `link`, the others follow
-    memo BLOB  -- the strategy's own, of these links
+    links INTEGER NOT NULL,  -- new links of the page
+    first_link INTEGER,  -- id of the first new link in `link`; the others follow
+    memo BLOB  -- bytes of the strategy about the new links
 );
 CREATE INDEX ix_revisit_url ON revisit (url);
 
@@ -108,13 +108,13 @@ CREATE TABLE models (
     trained_at_seq INTEGER NOT NULL,
     instances INTEGER NOT NULL,
     metrics TEXT NOT NULL,  -- JSON
-    state BLOB  -- the strategy's own; kept of the last model only
+    state BLOB  -- bytes of the strategy; only the last model has them
 );
 
 CREATE TABLE events (
     id INTEGER NOT NULL PRIMARY KEY,
     at TEXT NOT NULL,  -- UTC, ISO 8601
-    seq INTEGER NOT NULL,  -- pages fetched when it happened
+    seq INTEGER NOT NULL,  -- pages fetched before the event
     kind TEXT NOT NULL,
     detail TEXT NOT NULL
 );
@@ -142,12 +142,12 @@ CREATE VIEW revisits AS
     SELECT r.seq, u.url, r.status, r.relevance, r.fetched_at, r.size AS bytes, r.links, r.error
     FROM revisit r JOIN url u ON u.id = r.url WHERE r.seq IS NOT NULL;
 """
-#: makes the tables, indexes and views; a store keeps the statements, so they have no comments
+#: script of the schema; SQLite saves the statements in each store, so the comments are removed
 SCHEMA = re.sub(r" *--.*", "", _SCRIPT)
 
 
 class NewUrl(NamedTuple):
-    """A URL seen for the first time; ids are dense from 0 in order of discovery."""
+    """A URL found for the first time; ids count from 0 in the order of discovery."""
 
     id: int
     url: str
@@ -159,7 +159,7 @@ class NewUrl(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """One link of a page, to a URL that entered the store."""
+    """A link of a page to a stored URL."""
 
     id: int
     source: int
@@ -171,7 +171,7 @@ class LinkRow(NamedTuple):
 
 
 class PageRow(NamedTuple):
-    """One fetch; columns as in the table ``page``."""
+    """A fetch; the fields are the columns of the table ``page``."""
 
     seq: int
     url: int
@@ -192,7 +192,7 @@ class PageRow(NamedTuple):
 
 
 class AnswerRow(NamedTuple):
-    """What the next crawl wants to know of a page; columns as in the table ``answer``."""
+    """The data of a page that later crawls reuse, as in the table ``answer``."""
 
     content: bytes
     headings: str
@@ -201,7 +201,7 @@ class AnswerRow(NamedTuple):
 
 
 class RevisitRow(NamedTuple):
-    """A page to be fetched once more, or that was; columns as in the table ``revisit``."""
+    """A planned or finished revisit; the fields are the columns of the table ``revisit``."""
 
     id: int
     url: int
@@ -220,7 +220,7 @@ class RevisitRow(NamedTuple):
 
 
 class ModelRow(NamedTuple):
-    """One lesson; columns as in the table ``models``."""
+    """A training of the strategy; the fields are the columns of the table ``models``."""
 
     version: int
     trained_at_seq: int
@@ -231,20 +231,26 @@ class ModelRow(NamedTuple):
 
 @dataclass(slots=True)
 class VisitRecord:
-    """All that one fetch changes; written in one transaction or not at all.
+    """All changes by one fetch; written in one transaction or not at all.
 
     Attributes
     ----------
-    page : the fetch itself; None where only URLs change (seeds, exclusions)
-    hosts : (id, name) of hosts seen for the first time
-    urls : URLs seen for the first time
-    links : the page's links to URLs of the store
-    changes : (url id, score, state) of known URLs of which one of these changed
-    memo : what the strategy wants back of the page's links
-    answer : what the next crawl wants to know of the page
-    model : a lesson
-    revisits : pages to be fetched once more, or that were; a row takes the place of an earlier one
-    events : (seq, kind, detail)
+    page : PageRow or None
+        The fetch; None if only URLs change (seeds, exclusions).
+    hosts : list of (int, str)
+        Id and name of new hosts.
+    urls : list of NewUrl
+    links : list of LinkRow
+    changes : list of (int, float or None, int)
+        Id, score and state of known URLs whose score or state changed.
+    memo : bytes or None
+        Bytes of the strategy about the page's links.
+    answer : AnswerRow or None
+    model : ModelRow or None
+    revisits : list of RevisitRow
+        A row replaces an earlier row with the same id.
+    events : list of (int, str, str)
+        Number of fetched pages, kind, and detail of each event.
     """
 
     page: PageRow | None = None
@@ -259,7 +265,7 @@ class VisitRecord:
     events: list[tuple[int, str, str]] = field(default_factory=list)
 
 
-#: SQL that puts the rows of each table, with values in the order of the records above
+#: INSERT statement of each table, with values in the order of the records above
 INSERT = {
     table: f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
     for table, columns in {
@@ -278,17 +284,17 @@ INSERT = {
 
 
 class Column(NamedTuple):
-    """A column of the schema; `found_fast`: its least and greatest value are."""
+    """A column; `is_indexed` tells whether an index finds its minimum and maximum."""
 
     table: str
     name: str
     type: str
     nullable: bool
-    found_fast: bool
+    is_indexed: bool
 
 
 class Layout(NamedTuple):
-    """What the schema makes: columns by table, and the statements of its views by name."""
+    """The columns of each table, and the statement of each view."""
 
     tables: dict[str, list[Column]]
     views: dict[str, str]
@@ -296,8 +302,8 @@ class Layout(NamedTuple):
 
 @cache
 def layout() -> Layout:
-    """Return what SQLite makes of `SCHEMA`."""
-    with in_memory(SCHEMA) as empty:
+    """Return the tables and views that SQLite creates from `SCHEMA`."""
+    with memory_database(SCHEMA) as empty:
         tables: dict[str, list[Column]] = {}
         for row in empty.execute(_COLUMNS):
             tables.setdefault(row[0], []).append(Column(*row))

@@ -1,8 +1,7 @@
-"""Writes to the crawl store, off the event loop; records that the database refuses.
+"""Writes records to the crawl store in a background thread.
 
-A number that is too large, half of a character: what came of one page must not end the crawl of
-all others. A database that is full or damaged is no fault of a record: nothing is written any
-more.
+If the database refuses values of one page, such as a number that is too large, the crawl continues
+without the contents of that page. If the database is full or damaged, the writer stops.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.foundation.model_folder import reason
+from focuscrawl.foundation.model_folder import error_message
 from focuscrawl.store.schema import INSERT, PageRow, VisitRecord
 
 if TYPE_CHECKING:
@@ -29,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 _CHANGE_URL = "UPDATE url SET score = ?, state = ? WHERE id = ?"
 
-#: what the error of such a page begins with
+#: prefix of the error of a page whose contents were refused
 NOT_STORED = "not stored"
 
-#: raised for values that cannot be handed over
+#: errors that values which SQLite cannot represent raise
 _UNFIT = (
     *(OverflowError, UnicodeError),
     *(sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError),
@@ -40,20 +39,21 @@ _UNFIT = (
 
 
 class StoreWriter:
-    """Commits records in the order they are put, those of some moments in one transaction.
+    """Commits records in the order of `put`, several records in one transaction.
 
-    A record is committed whole or not at all, 50 ms after it was put or little later. Records put
-    while a transaction is being written go into the next one (group commit), so a slow disk
-    makes transactions larger instead of holding up the event loop. One that the database refuses
-    for what is in it is written without that (`without_contents`).
+    A record is committed completely or not at all, about 50 ms after `put`. Records that arrive
+    during a transaction belong to the next one (group commit), so a slow disk makes transactions
+    larger and does not block the event loop. If the database refuses a record, the record is
+    written without its contents (`without_contents`).
 
     Parameters
     ----------
-    store : of the crawl
-    backlog : records that may wait; `full` tells the crawl to hold back beyond it
+    backlog : int
+        Number of queued records from which on `is_full` asks the crawl to pause.
     """
 
-    gather = 0.05  #: seconds in which records are gathered for a transaction: it costs a page's
+    #: seconds to collect records, because a transaction costs as much time as fetching a page
+    commit_delay = 0.05
 
     def __init__(self, store: CrawlStore, backlog: int = 256) -> None:
         self._store = store
@@ -65,27 +65,27 @@ class StoreWriter:
         self._thread.start()
 
     @property
-    def full(self) -> bool:
-        """True while so many records wait that the crawl should not fetch more."""
+    def is_full(self) -> bool:
+        """Whether so many records are queued that the crawl should not fetch more."""
         return self._queue.qsize() >= self._backlog
 
     @property
     def failure(self) -> BaseException | None:
-        """What stopped the writer; None while it works. Nothing after it was written."""
+        """Error that stopped the writer; None while the writer works."""
         return self._failure
 
     def put(self, record: VisitRecord) -> None:
-        """Queue `record`; returns at once."""
+        """Queue `record` and return at once."""
         self._queue.put(record)
 
     def flush(self) -> None:
-        """Wait until everything put so far is committed, or cannot be."""
+        """Wait until all queued records are committed or have failed."""
         reached = threading.Event()
         self._queue.put(reached)
         reached.wait()
 
     def close(self) -> None:
-        """Wait until everything is committed. May be called twice."""
+        """Commit all queued records and stop the thread; further calls do nothing."""
         if not self._closing.is_set():
             self._closing.set()
             self._queue.put(None)
@@ -96,8 +96,8 @@ class StoreWriter:
         while record is not None:
             batch: list[VisitRecord] = []
             reached: list[threading.Event] = []
-            # asleep, not waiting for each: to be woken costs the event loop more than to put
-            self._closing.wait(self.gather)
+            # sleep, because waking the thread for each record would slow the event loop
+            self._closing.wait(self.commit_delay)
             with contextlib.suppress(queue.Empty):
                 while record is not None:
                     if isinstance(record, threading.Event):
@@ -107,7 +107,7 @@ class StoreWriter:
                     record = self._queue.get_nowait()
             if self._failure is None and batch:
                 try:
-                    self._write_down(batch)
+                    self._write_batch(batch)
                 except Exception as error:
                     self._failure = error
             for each in reached:
@@ -115,28 +115,27 @@ class StoreWriter:
             if record is not None:
                 record = self._queue.get()
 
-    def _write_down(self, batch: list[VisitRecord]) -> None:
-        """Commit records; a refused one by itself, so that the others are kept as they are."""
+    def _write_batch(self, batch: list[VisitRecord]) -> None:
+        """Commit records; halve the batch until a refused record is alone."""
         try:
             self._commit(batch)
         except Exception as error:
-            if not refused(error):
+            if not is_refused(error):
                 raise
-            why = reason(error)
+            why = error_message(error)
         else:
             return
         if len(batch) > 1:
             middle = len(batch) // 2
-            self._write_down(batch[:middle])
-            self._write_down(batch[middle:])
+            self._write_batch(batch[:middle])
+            self._write_batch(batch[middle:])
             return
         page = batch[0].page
-        what = "what was noted" if page is None else f"what came of fetch {page.seq}"
-        logger.error("%s cannot be stored: %s", what, why)
+        what = "URLs and events" if page is None else f"the page of fetch {page.seq}"
+        logger.error("cannot store %s, continuing without: %s", what, why)
         self._commit([without_contents(batch[0], why)])
 
     def _commit(self, batch: list[VisitRecord]) -> None:
-        """Write records in one transaction, or none of them."""
         with self._store.connection() as connection:
             _write(connection, batch)
 
@@ -152,14 +151,18 @@ def rewrite(
     identity: Mapping[str, str],
     event: tuple[int, str, str],
 ) -> None:
-    """Write what another critic makes of a crawl; all of it or nothing.
+    """Replace relevance, scores and models in one transaction after a change of the critic.
 
     Parameters
     ----------
-    pages, links, memos, urls : rows to change, see `focuscrawl.crawl.rejudging.Rejudged`
-    models : they take the place of those that there are
-    identity : what to change of what the crawl was begun with, or to add to it
-    event : (seq, kind, detail)
+    pages, links, memos, urls : iterable of tuple
+        Rows to change, see `focuscrawl.crawl.rejudging.RejudgedCrawl`.
+    models : list of ModelRow
+        Models that replace all stored models.
+    identity : mapping of str to str
+        Changed or new arguments of the crawl.
+    event : (int, str, str)
+        Number of fetched pages, kind and detail of an event to add.
     """
     memos = list(memos)
     kept = [(seq, data) for seq, data in memos if data is not None]
@@ -177,11 +180,11 @@ def rewrite(
         connection.execute(INSERT["events"], (_now(), *event))
 
 
-def refused(error: Exception) -> bool:
-    """Tell whether SQLite, or its driver, refuses values that are to be written.
+def is_refused(error: Exception) -> bool:
+    """Return whether an error means that SQLite refuses the values of a record.
 
-    Other violations of the schema than a missing value (a NaN is none) are not for what somebody
-    said: store and crawl disagree about what is there already.
+    A missing value may come from a NaN of a page. Other violations of the schema are program
+    errors, because then the store contradicts the state of the crawl.
     """
     if isinstance(error, sqlite3.IntegrityError):
         return str(error).startswith("NOT NULL")
@@ -189,10 +192,10 @@ def refused(error: Exception) -> bool:
 
 
 def without_contents(record: VisitRecord, why: str) -> VisitRecord:
-    """Return what is to be kept of a record that was refused.
+    """Return a refused record without the contents of its pages.
 
-    Its fetches were made: they keep their places, with `why` in place of what came. URLs and
-    hosts keep the numbers that later records name them by, and events are told.
+    The fetches keep their positions and get the error `why`. URLs and hosts keep their ids,
+    because later records refer to them; events stay.
     """
     error = f"{NOT_STORED}: {_plain(why)}"
     return VisitRecord(
@@ -222,18 +225,18 @@ def _page(page: PageRow, error: str) -> PageRow:
 
 def _revisit(row: RevisitRow, error: str) -> RevisitRow:
     bare = row._replace(etag=None, last_modified=None, size=0, links=0, first_link=None, memo=None)
-    if row.seq is None:  # it waits
+    if row.seq is None:  # still queued
         return bare
     return bare._replace(status=0, relevance=None, error=error)
 
 
 def _plain(text: str) -> str:
-    """Return a text that SQLite takes as it is."""
+    """Replace surrogates and remove NUL characters, which SQLite cannot store."""
     return text.encode("utf-8", "replace").decode().replace("\0", "")
 
 
 def _write(connection: sqlite3.Connection, batch: list[VisitRecord]) -> None:
-    """Insert parents before children: hosts, URLs, pages, links; then what changed."""
+    """Insert parents before children: hosts, URLs, pages, links."""
     at = _now()
     visits = [(record.page, record) for record in batch if record.page is not None]
     revisits = {row.id: row for record in batch for row in record.revisits}
@@ -266,7 +269,7 @@ def _key_last(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _only_last_state(models: list[ModelRow]) -> list[tuple[Any, ...]]:
-    """Return the rows of lessons: the last one alone keeps its state."""
+    """Return the rows of models; only the last one keeps its state."""
     return [*(row._replace(state=None) for row in models[:-1]), *models[-1:]]
 
 

@@ -1,9 +1,9 @@
-"""Ways of ordering the frontier: one file each, behind one base, found by name.
+"""Crawl strategies: each orders the frontier by scores of links and URLs.
 
-A `Strategy` scores links and the URLs they lead to; most do it with a score for each link and an
-evidence rule that makes one score of all links into a URL (`LinkStrategy`). None touches the
-frontier or the store. A package of your own adds a strategy by an entry
-point in the group ``focuscrawl.strategies``; `focuscrawl.testing` checks it.
+Most strategies are a `LinkStrategy`: a score for each link, and a rule that combines the scores of
+all links into a URL. Strategies do not access the frontier or the store. Other packages add
+strategies by an entry point in the group ``focuscrawl.strategies`` and test them with
+`focuscrawl.testing`.
 """
 
 from focuscrawl.strategies.base import (

@@ -1,4 +1,4 @@
-"""The apprentice: learns, while the crawl runs, which links are worth following [A02]."""
+"""The strategy ``apprentice``, which learns while the crawl runs which links to follow [A02]."""
 
 from __future__ import annotations
 
@@ -20,30 +20,29 @@ from focuscrawl.apprentice.learners import pack
 from focuscrawl.apprentice.link_table import PageFeatures
 from focuscrawl.apprentice.options import Options, with_options_signature
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import pack_arrays, unpack_numbers
+from focuscrawl.foundation.arrays import pack_arrays, unpack_finite_arrays
 from focuscrawl.strategies.base import Expansion, ModelUpdate, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from focuscrawl.apprentice.training import ApprenticeUpdate
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
-_LAG = 3  # fetches of a replay from the start of a lesson to its adoption
+_LAG = 3  # fetches of a replay from the start of a training to the adoption of its model
 
 
 class ApprenticeStrategy(Strategy):
-    """Priority of v = its expected value, by all known links into it (methods 4 and 5).
+    """The score of v is its expected value by all known links into v (methods 4 and 5).
 
-    It gives `focuscrawl.apprentice.apprentice.Apprentice` the pages and outcomes of a crawl, and
-    the crawl its scores.
+    This class connects `focuscrawl.apprentice.apprentice.Apprentice` to a crawl.
 
     Parameters
     ----------
-    begin_with : folder of an apprentice trained on an earlier crawl, which goes on learning, with
-        its features and its learner; by default the apprentice of the `context`'s knowledge
+    begin_with : folder of a trained apprentice whose model, features and learner the crawl
+        continues to train; by default the apprentice in the knowledge of the topic
     options : see `focuscrawl.apprentice.options.Options`
     """
 
@@ -56,12 +55,12 @@ class ApprenticeStrategy(Strategy):
         self, context: StrategyContext, *, begin_with: str | None = None, **options: Any
     ) -> None:
         checked = Options(**options)
-        known = context.knowledge
-        exported = None if known is None else known.trained_apprentice
+        knowledge = context.knowledge
+        exported = None if knowledge is None else knowledge.trained_apprentice
         if begin_with is not None:
             if not isinstance(begin_with, str):
                 raise UserError(
-                    f"strategy apprentice: begin_with must be a file, not {begin_with!r:.80}"
+                    f"strategy apprentice: begin_with must be a folder, not {begin_with!r:.80}"
                 )
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(checked, exported)
@@ -69,11 +68,11 @@ class ApprenticeStrategy(Strategy):
         self._extractor = FeatureExtractor(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
+        """Record a fetch; a duplicate counts like any irrelevant fetch."""
         self._apprentice.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to, by all links into them."""
+        """Score the links of `page`, and their targets by all links into them."""
         new = self._apprentice.is_new(page.targets)
         features = self._extractor.extract(
             page.view,
@@ -87,36 +86,36 @@ class ApprenticeStrategy(Strategy):
         return Expansion(link_scores, urls, _rounded(scores), memo=features.to_bytes())
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of an earlier run."""
         assert page.memo is not None
         features = PageFeatures.from_bytes(page.memo).with_targets(page.targets)
         _, urls, scores = self._apprentice.expand(page.url, features)
         return urls, _rounded(scores)
 
     def is_training_due(self) -> bool:
-        """Tell whether a batch of fetches is complete."""
+        """Return whether a batch of fetches is complete."""
         return self._apprentice.is_training_due()
 
     def learn(self) -> ModelUpdate:
-        """Learn from all that was observed."""
+        """Train a new model."""
         update = self._apprentice.learn()
         return _model_update(update, update.snapshot.observed)
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Score with the lesson's model from now on."""
+        """Replace the model by that of `update`."""
         self.model_version = update.version
         urls, scores = self._apprentice.adopt(update.model)
         update.state = self._apprentice.state(update.model)
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
-        """Load the model of the last lesson of an earlier run."""
+        """Load the last model of an earlier run."""
         adopted_at = self._apprentice.load(state)
         self.model_version = self._apprentice.version
         return adopted_at
 
     def rescore(self) -> Scores:
-        """Return the scores of all URLs that have links and were not fetched."""
+        """Return the scores of all unfetched URLs with links."""
         urls, scores = self._apprentice.rescore()
         return urls, _rounded(scores)
 
@@ -128,29 +127,29 @@ class ApprenticeStrategy(Strategy):
         return (each.to_bytes() for each in PageFeatures.from_bytes(memo).split(groups))
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
-        """Return a memo with the address of every URL that the page links to."""
+        """Return a memo with the features of all targets of the page."""
         assert memo is not None
         return self._extractor.with_all_urls_new(PageFeatures.from_bytes(memo), urls).to_bytes()
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes:
-        """Return the memo of a page whose links came in parts."""
+        """Return the memo of a page whose links are in several parts."""
         return _features_of(parts).to_bytes()
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
-        """Take in links of pages that were fetched in other buckets."""
-        found = [
+        """Add the links of pages that other buckets fetched."""
+        added = [
             (url, _features_of([*parts]).in_page_order())
             for url, parts in groupby(pages, key=attrgetter("url"))
         ]
-        urls, scores = self._apprentice.expand_pages(found)
+        urls, scores = self._apprentice.expand_pages(added)
         return urls, _rounded(scores)
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Take in the outcome of a fetch of an earlier round."""
+        """Record a fetch of an earlier round."""
         self._apprentice.observe_earlier_fetch(url, relevance)
 
     def export_judged(self) -> bytes | None:
-        """Return what was judged in this bucket."""
+        """Return the judged URLs of this bucket."""
         return pack_judged_batch(self._apprentice)
 
     def new_pool(self) -> TrainingPool:
@@ -158,12 +157,12 @@ class ApprenticeStrategy(Strategy):
         return TrainingPool(self._apprentice.options)
 
     def train_on_pool(self, pool: TrainingPool) -> tuple[bytes, int, dict[str, float]]:
-        """Learn from what was judged in all buckets."""
+        """Train on the judged URLs of all buckets."""
         learner, instances, metrics = pool.fit(self._apprentice.scorer.learner)
         return pack(learner), instances, metrics
 
     def load_trained(self, version: int, state: bytes) -> ModelUpdate:
-        """Return a lesson with what was learned from all buckets."""
+        """Return an update with a model that was trained on all buckets."""
         return _model_update(self._apprentice.load_trained(version, state), 0)
 
     def export_outcomes(self) -> bytes:
@@ -172,7 +171,7 @@ class ApprenticeStrategy(Strategy):
 
     def load_outcomes(self, outcomes: bytes) -> None:
         """Load the rates of directories and URL patterns."""
-        self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
+        self._apprentice.memory.outcomes.set_state(unpack_finite_arrays(outcomes))
 
 
 def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
@@ -189,7 +188,7 @@ def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
 
 
 def _features_of(parts: Sequence[StoredPage]) -> PageFeatures:
-    """Return the facts of a page whose links came in parts, in their order."""
+    """Join the features of a page whose links are in several parts."""
     features = PageFeatures.concatenate(
         [PageFeatures.from_bytes(each.memo or b"") for each in parts]
     )
@@ -197,5 +196,5 @@ def _features_of(parts: Sequence[StoredPage]) -> PageFeatures:
 
 
 def _rounded(scores: Floats) -> Floats:
-    """Drop the last bits, which depend on how many URLs were scored in one go."""
+    """Drop the last bits, which depend on the number of URLs scored at once."""
     return np.round(scores, 9)

@@ -1,4 +1,4 @@
-"""The base of all strategies, the messages between crawl and strategy, checks of options."""
+"""The base class of strategies, the data they exchange with the crawl, and checks of options."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-#: distinct URLs, by number, and their scores: int64 (m,), float64 (m,)
+#: distinct URL ids, int64 (m,), and their scores, float64 (m,)
 Scores = tuple["Ints", "Floats"]
-_MOST = 1_000_000_000
+_MAX_COUNT = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class StrategyContext:
-    """What a strategy may ask at its start.
+    """The parts of a crawl that a strategy can use when it is created.
 
     Attributes
     ----------
-    critic : with the user's focus; its `marked` leaves and class names
-    random_state : seed of everything random
-    web : the recorded web of a replay, None in a live crawl
-    topics : paths of the user's focus
-    knowledge : what earlier crawls have learned of the topic, None in a first one
+    critic : the critic, with the classes that the user marked as topic
+    random_state : seed of random numbers
+    web : the recorded web of a replay; None in a live crawl
+    topics : topic paths that the user chose
+    knowledge : knowledge of the topic from earlier crawls; None in a first crawl
     """
 
     critic: Critic
@@ -48,18 +48,19 @@ class StrategyContext:
 
 @dataclass(frozen=True, slots=True)
 class JudgedPage:
-    """A fetched page u with the critic's verdict, and where its links lead.
+    """A fetched page with the judgement of the critic and the targets of its links.
 
     Attributes
     ----------
-    view : the page
-    url : its number
-    seq, depth : its place in the crawl, from 1; clicks from a seed
-    relevance : R(u) in [0, 1]
+    view : the parsed page
+    url : id of the URL
+    seq : position of the fetch in the crawl, from 1
+    depth : clicks from a seed
+    relevance : relevance of the page, in [0, 1]
     probabilities : float64 (n_classes,), posteriors of the critic's classes, or None
-    links : int64 (n,), which of `view.links` lead to followable URLs, ascending
-    targets : int64 (n,), the numbers of the URLs v they lead to
-    referrer : number of the URL at which u was first found, a page or a redirect; None: nowhere
+    links : int64 (n_links,), positions of the followable links in ``view.links``, ascending
+    targets : int64 (n_links,), URL ids of the targets of these links
+    referrer : id of the page or redirect where the URL was first found; None for a seed
     """
 
     view: PageView
@@ -75,15 +76,15 @@ class JudgedPage:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What a strategy makes of a page's links.
+    """The scores of the links of a page and of their targets.
 
     Attributes
     ----------
-    link_scores : float64 (n,), one for each of ``page.links``, higher is sooner; ``-inf``: this
-        link is not followed
-    urls, scores : int64 (m,) and float64 (m,), the distinct URLs whose score is new or changed
-        by these links, and their scores; ``-inf``: the URL is not to be fetched, for now
-    memo : bytes for `restore_page` of these links when the crawl is resumed
+    link_scores : float64 (n_links,), score of each of ``page.links``; higher scores are fetched
+        first; ``-inf``: the link is not followed
+    urls : int64 (m,), distinct URLs with a new or changed score
+    scores : float64 (m,), scores of `urls`; ``-inf``: the URL is not fetched for now
+    memo : bytes that `restore_page` needs when the crawl is resumed
     """
 
     link_scores: Floats
@@ -94,14 +95,12 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page of an earlier run, as the store has kept it.
+    """A page of an earlier run, read from the store.
 
     Attributes
     ----------
-    url, seq, relevance : as in `JudgedPage`
-    targets : int64 (n,), the numbers of the URLs its links lead to
-    link_scores : float64 (n,), as the strategy gave them
-    memo : as the strategy gave it
+    url, seq, relevance, targets : as in `JudgedPage`
+    link_scores, memo : as in `Expansion`
     """
 
     url: int
@@ -114,17 +113,18 @@ class StoredPage:
 
 @dataclass(slots=True)
 class ModelUpdate:
-    """A new model, and the scores that it gives to all URLs that wait; see `Strategy.learn`.
+    """A new model and its scores of all queued URLs; see `Strategy.learn`.
 
     Attributes
     ----------
-    version : of the model, one more than before
-    trained_at_seq : fetches observed when learning started
-    instances : links (u,v) with both ends fetched, learned from so far
-    metrics : what is known of the model's quality; written to the store as JSON
-    state : what `Strategy.load` needs to resume here; complete once it is adopted
-    urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
-    model : the strategy's own, for `Strategy.adopt`
+    version : version of the model, one more than before
+    trained_at_seq : number of fetches when the training started
+    instances : number of training instances
+    metrics : quality of the model, which the store keeps as JSON
+    state : bytes for `Strategy.load`, complete after `Strategy.adopt`
+    urls : int64 (m,), all queued URLs
+    scores : float64 (m,), scores of `urls`
+    model : data for `Strategy.adopt`
     """
 
     version: int
@@ -142,49 +142,53 @@ def check_number(option: str, value: object, least: float, most: float = math.in
 
     Parameters
     ----------
-    option : how the message names it: ``pagerank: damping``
+    option : strategy and option for the error message, such as ``pagerank: damping``
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or not least <= value <= most or math.isinf(value):  # type: ignore
-        limits = f"from {least} up" if most == math.inf else f"from {least} to {most}"
+        limits = f"of {least} or more" if most == math.inf else f"from {least} to {most}"
         raise UserError(f"strategy {option} must be a number {limits}, not {value!r}")
 
 
 def check_count(option: str, value: object, least: int) -> None:
-    """Raise `UserError` unless `value` is a whole number from `least` to a thousand million."""
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MOST:
+    """Raise `UserError` unless `value` is a whole number from `least` to `_MAX_COUNT`."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= _MAX_COUNT:
         raise UserError(
             f"strategy {option} must be a whole number, {least} or more, not {value!r}"
         )
 
 
-def is_list_of_texts(value: object) -> bool:
-    """Tell whether an option is a list of texts."""
+def is_list_of_strings(value: object) -> bool:
+    """Return whether the value of an option is a list of strings."""
     return isinstance(value, list | tuple) and all(isinstance(each, str) for each in value)
 
 
 class Strategy(ABC):
-    """Gives every link and every URL its score; made once a crawl from a `StrategyContext`.
+    """Base class of strategies, which score links and URLs; one instance a crawl.
 
     A subclass implements `expand` and `restore_page`. A strategy that learns sets `learns` and
-    also implements `is_training_due`, `learn`, `adopt`, `load` and `rescore`. Parameters of
-    ``__init__`` after the first are the strategy's options; options need defaults.
+    also implements `is_training_due`, `learn`, `adopt`, `load` and `rescore`. The parameters of
+    ``__init__`` after the context are the options of the strategy and need defaults.
 
     Attributes
     ----------
-    learns : its scores change with what it learns while the crawl runs
-    in_rounds : it can order a crawl in rounds (`focuscrawl.rounds`), where the links of a page are
-        recalled by another process. There, URLs have other numbers: `restore_page` goes by
-        ``page.targets``, and a memo must not depend on the numbers, but for their order in the
-        page. One that also learns implements `judged`, `pool`, `train` and `load_trained`
-    model_version : of the model that scores links now; 0 before the first lesson
-    expects_relevance : its scores are the expected relevance of a URL, in [0, 1]; a live crawl
-        then holds back what is far below links that wait for their hosts
-        (`focuscrawl.frontier.patience`)
-    self_contained : set from outside, before the first page: a memo must not need those of
-        earlier pages
-    lag : a lesson is adopted exactly so many fetches of a replay after it started; with 0 a replay
-        waits
+    learns : bool
+        Whether the strategy trains a model while the crawl runs.
+    in_rounds : bool
+        Whether the strategy supports a crawl in rounds (`focuscrawl.rounds`), where another
+        process restores the links of a page. URL ids differ between processes, so a memo may
+        depend only on their order in the page. A strategy that also learns implements
+        `export_judged`, `new_pool`, `train_on_pool` and `load_trained`.
+    expects_relevance : bool
+        Whether scores are the expected relevance of a URL, in [0, 1]. A live crawl then delays
+        URLs that score far below links of busy hosts (`focuscrawl.frontier.patience`).
+    self_contained : bool
+        Set by the crawl before the first page: a memo must not depend on memos of earlier pages.
+    model_version : int
+        Version of the present model; 0 before the first training.
+    lag : int
+        Fetches of a replay from the start of a training to the adoption of its model; with 0, the
+        replay waits for the training.
     """
 
     learns: bool = False
@@ -194,135 +198,148 @@ class Strategy(ABC):
     model_version: int = 0
     lag: int = 0
 
-    def __init__(self, context: StrategyContext) -> None:  # noqa: B027 - nothing has to be kept
-        """Make the strategy of a new or resumed crawl."""
+    def __init__(self, context: StrategyContext) -> None:  # noqa: B027 - optional to override
+        """Create the strategy of a new or resumed crawl."""
 
     @abstractmethod
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to.
+        """Score the links of `page` and their targets.
 
-        Runs in another thread for a long page of the live web; meanwhile no method is called but
-        `learn` and `parts`.
+        For a long page of a live crawl, this runs in a background thread. Meanwhile, the crawl
+        calls no other method than `learn` and `split_memo`.
         """
 
     @abstractmethod
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in again, in a resumed crawl, the links that `expand` has seen, in the same order.
+        """Add the links of a page of an earlier run; called in the order of `expand`.
 
         Returns
         -------
-        The URLs and scores that `expand` returned
+        tuple[NDArray[np.int64], NDArray[np.float64]]
+            The URLs and scores that `expand` returned.
         """
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:  # noqa: B027
-        """Take in the outcome of a fetch, whatever it was; before `expand` of its page.
+        """Record the outcome of a fetch, before `expand` of its page.
 
         Parameters
         ----------
-        url : what was fetched
-        relevance : 0 for redirects, errors, duplicates and what is no page (methods 1)
-        duplicate_of : the earlier page with the same content, None if there is none
+        url : int
+            Id of the fetched URL.
+        relevance : float
+            Relevance of the page; 0 for redirects, errors and duplicates (methods 1).
+        duplicate_of : int or None
+            Id of an earlier page with the same content.
         """
 
     def page_value(self, url: int, relevance: float) -> float:
         """Return the value of a fetched page in [0, 1], by default its relevance.
 
-        A host or a pattern of URLs earns further fetches by pages worth more than 1/2
+        Pages with a value above 1/2 extend the quota of their host and URL pattern
         (`focuscrawl.crawl.traps`).
         """
         return relevance
 
     def score_after_failure(self, url: int, score: float) -> float:
-        """Return the new score of a URL whose fetch failed with this `score`, and waits again."""
+        """Return the new score of a URL that is queued again after a failed fetch."""
         return score
 
-    # -- those that learn ------------------------------------------------------------------
+    # -- strategies that learn -------------------------------------------------------------
 
     def is_training_due(self) -> bool:
-        """Tell whether to start a lesson, which is about what is known now."""
+        """Return whether to start a training with the present data."""
         return False
 
     def learn(self) -> ModelUpdate:
-        """Learn from all that was observed; runs in another thread, never twice at a time.
+        """Train a new model on all observed fetches.
 
-        `expand` and `observe` may be called meanwhile, and use the model as it is.
+        This runs in a background thread, one training at a time. Meanwhile, `expand` and `observe`
+        use the present model.
         """
         raise NotImplementedError
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Score with the lesson's model from now on.
+        """Replace the model by that of `update`.
 
         Returns
         -------
-        URLs with links found while the lesson was learned, and their scores by the new model
+        tuple[NDArray[np.int64], NDArray[np.float64]]
+            URLs with links that were found during the training, and their new scores.
         """
         raise NotImplementedError
 
     def load(self, state: bytes) -> int | None:
-        """Load the model of the last lesson; comes before every `restore_page` and `observe`.
+        """Load the model of the last training, before any `restore_page` and `observe`.
 
-        Returns how many fetches there were when it was adopted; None: as many as when it started.
-        What `restore_page` returns does not matter before that.
+        Returns
+        -------
+        int or None
+            Number of fetches at the adoption of the model; None: at the start of the training.
+            The crawl ignores the scores of earlier `restore_page` calls.
         """
         raise NotImplementedError
 
     def rescore(self) -> Scores:
-        """Return the scores of all URLs that have links.
+        """Return the scores of all URLs with links.
 
-        Called in a resumed crawl after the recall of what came before the last lesson's adoption.
+        A resumed crawl calls this after restoring all pages from before the last adoption.
         """
         return no_scores()
 
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split the memo of a page by groups of its links; by default it belongs to all.
+        """Split the memo of a page by groups of its links; by default, each group gets the memo.
 
-        May run in any thread.
+        This may run in any thread.
 
         Parameters
         ----------
-        groups : int64 (k,) each, ascending. Every link is in one, all links to one URL in the same
+        memo : bytes or None
+            Memo of the page.
+        groups : Sequence[NDArray[np.int64]]
+            Positions of the links of each group, ascending. Each link is in one group, and all
+            links to a URL are in the same group.
         """
         return [memo] * len(groups)
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
-        """Return the memo as if the strategy were `self_contained`; `urls` are those linked to."""
+        """Return a `self_contained` memo; `urls` are the targets of the links of the page."""
         return memo
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes | None:
-        """Return the memo of a page whose links are those of some `parts`, in their order."""
+        """Return the memo of a page whose links are the concatenation of `parts`."""
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Take in the outcome of a fetch of an earlier round, of a URL with links from here."""
+        """Record a fetch of an earlier round; links of this bucket lead to its URL."""
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
-        """Recall some pages, at least one; return the URLs and their scores by all of them."""
+        """Restore at least one page; return the scores of the targets by all links."""
         return merge_scores([self.restore_page(page) for page in pages])
 
     def export_judged(self) -> bytes | None:
-        """Return what this bucket adds to the `pool` of all buckets; None: nothing."""
+        """Return the training data of this bucket for the pool of all buckets; None: no data."""
         raise NotImplementedError
 
     def new_pool(self) -> Any:
-        """Return an empty pool: ``add(data)``, ``len``, and ``options.memory``."""
+        """Return an empty pool, which has ``add(data)``, ``len`` and ``options.memory``."""
         raise NotImplementedError
 
     def train_on_pool(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
-        """Train on the pool; return a state for `load_trained`, the instances and the metrics."""
+        """Train on a pool; return a state for `load_trained`, the number of instances, metrics."""
         raise NotImplementedError
 
     def load_trained(self, version: int, state: bytes) -> ModelUpdate:
-        """Return a lesson to `adopt`, from the state that `train` returned anywhere."""
+        """Return an update for `adopt` from a state of `train_on_pool`."""
         raise NotImplementedError
 
     def export_outcomes(self) -> bytes | None:
-        """Return what else is known of fetches besides what is recalled; None: nothing."""
+        """Return data about fetches that `restore_pages` does not restore; None: no data."""
         return None
 
     def load_outcomes(self, outcomes: bytes) -> None:
-        """Load what `outcomes` returned, in place of all that was observed."""
+        """Load the result of `export_outcomes`."""
         raise NotImplementedError
 
 
@@ -332,7 +349,7 @@ def no_scores() -> Scores:
 
 
 def merge_scores(parts: Sequence[Scores]) -> Scores:
-    """Join scores given one after another; of a URL that has several the last counts."""
+    """Join several scores; a later score of a URL replaces an earlier one."""
     if len(parts) == 1:
         return parts[0]
     urls = np.concatenate([urls for urls, _ in parts])[::-1]

@@ -1,4 +1,4 @@
-"""Strategies that score a link once: best-first, hard focus, breadth-first, random."""
+"""Strategies that score each link once: best-first, hard focus, breadth-first, random."""
 
 from __future__ import annotations
 
@@ -19,37 +19,31 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
-_FAILURE_PENALTY = (
-    2.0  # taken off the score for each fetch that failed: more than any two R differ by
-)
+_FAILURE_PENALTY = 2.0  # a failed fetch; larger than any difference of two relevances
 
 
 class Evidence(Protocol):
-    """Makes one score a URL of the scores of its links, in the order they are found."""
+    """Combines the scores of the links into a URL to a score of the URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Take in the links of one page, or of several in order.
+        """Add links in the order found; return the URLs with a new or changed score.
 
         Parameters
         ----------
-        targets : int64 (n,), numbers of the URLs the links lead to, may repeat
-        scores : float64 (n,), scores of the links, finite
-
-        Returns
-        -------
-        The distinct URLs whose score is new or changed, and their scores
+        targets : int64 (n_links,), URL ids of the targets
+        scores : float64 (n_links,), finite scores of the links
         """
         ...
 
 
 class Maximum:
-    """The best link into a URL decides [F99: the maximum over all paths]."""
+    """The score of a URL is the maximum over the links into the URL [F99]."""
 
     def __init__(self) -> None:
         self._best = GrowingArray(np.float64, fill=-np.inf)
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Take in links; see `Evidence.add`."""
+        """Add links; see `Evidence.add`."""
         urls = np.unique(targets)
         self._best.grow(int(urls[-1]) + 1 if len(urls) else 0)
         before = self._best.data[urls]
@@ -60,13 +54,13 @@ class Maximum:
 
 
 class First:
-    """The first link found into a URL decides, later ones do not [A02 footnote 1]."""
+    """The score of a URL is that of the first link found into the URL [A02 footnote 1]."""
 
     def __init__(self) -> None:
         self._known = GrowingArray(np.bool_, fill=False)
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Take in links; see `Evidence.add`."""
+        """Add links; see `Evidence.add`."""
         urls, first = np.unique(targets, return_index=True)
         self._known.grow(int(urls[-1]) + 1 if len(urls) else 0)
         new = ~self._known.data[urls]
@@ -75,26 +69,26 @@ class First:
 
 
 class LinkStrategy(Strategy):
-    """A strategy made of a score for links and an evidence rule for URLs.
+    """Base class of strategies that score each link once and combine the scores by a rule.
 
-    A subclass sets `evidence` and writes `score_links`.
+    A subclass sets `evidence` and implements `score_links`.
     """
 
     in_rounds = True
-    #: how the scores of several links to one URL become the URL's score
+    #: combines the scores of several links into a URL
     evidence: Evidence
 
     @abstractmethod
     def score_links(self, page: JudgedPage) -> Floats:
-        """Return float64 (n,), a score for each of ``page.links``; -inf: do not follow."""
+        """Return the score of each of ``page.links``, float64 (n,); -inf: do not follow."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links, then the URLs by the evidence of all links so far."""
+        """Score the links, then the URLs by all links so far."""
         scores = self.score_links(page)
         return Expansion(scores, *self._add_evidence(page.targets, scores))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Weigh the links of an earlier run again."""
+        """Add the links of an earlier run with their stored scores."""
         return self._add_evidence(page.targets, page.link_scores)
 
     def _add_evidence(self, targets: Ints, scores: Floats) -> Scores:
@@ -103,12 +97,12 @@ class LinkStrategy(Strategy):
 
 
 class BestFirst(LinkStrategy):
-    """Priority of v = R(u), the greatest over all known links (u,v) (methods 3).
+    """Best-first: the score of v is the maximum of R(u) over all known links (u, v) (methods 3).
 
     Parameters
     ----------
-    tries : order URLs by (tries, R) [F99 section 3.3]: a URL whose fetch failed comes behind all
-        that failed less often. A resumed crawl counts from 0
+    tries : whether a URL with failed fetches is ordered after all URLs with fewer failed fetches
+        [F99 section 3.3]; a resumed crawl counts from 0
     """
 
     expects_relevance = True
@@ -125,7 +119,7 @@ class BestFirst(LinkStrategy):
         return np.full(len(page.links), page.relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links; a URL whose fetch failed stays behind, whatever links to it."""
+        """Score the links; keep the penalty of URLs with failed fetches."""
         expansion = super().expand(page)
         if not self._tries:
             return expansion
@@ -133,7 +127,7 @@ class BestFirst(LinkStrategy):
         return replace(expansion, scores=expansion.scores - _FAILURE_PENALTY * tries)
 
     def score_after_failure(self, url: int, score: float) -> float:
-        """Put a URL whose fetch failed behind those that failed less often."""
+        """Lower the score of a URL whose fetch failed, if `tries` is set."""
         if not self._by_tries:
             return score
         self._tries[url] += 1
@@ -141,10 +135,10 @@ class BestFirst(LinkStrategy):
 
 
 class HardFocus(LinkStrategy):
-    """Follow the links of u only if its best leaf, or an ancestor of it, is marked.
+    """Hard focus: follow the links of a page only if its most probable class is in the topic.
 
-    Among the links followed the order is that of best-first. A crawl can stagnate: the frontier
-    runs empty when no page on the topic is left to expand.
+    The order of the followed links is that of best-first. The frontier can become empty while
+    relevant pages remain.
     """
 
     expects_relevance = True
@@ -152,21 +146,21 @@ class HardFocus(LinkStrategy):
     def __init__(self, context: StrategyContext) -> None:
         if not len(context.critic.marked):
             raise UserError(
-                "strategy hard-focus needs a critic with classes: use best-first with this one"
+                "strategy hard-focus needs a critic with classes: use best-first with this critic"
             )
         self._marked = context.critic.marked
         self.evidence = Maximum()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score every link with the relevance of its page, or refuse them all."""
-        # `marked` holds the leaves below every marked topic, so ancestors are covered
+        """Score every link with the relevance of its page, or refuse all links."""
+        # `marked` includes all leaves below the topics of the user
         assert page.probabilities is not None
         on_topic = self._marked[np.argmax(page.probabilities)]
         return np.full(len(page.links), page.relevance if on_topic else -np.inf)
 
 
 class BreadthFirst(LinkStrategy):
-    """Fetch URLs in the order they were found: all scores are equal."""
+    """Breadth-first: all scores are equal, so URLs are fetched in the order found."""
 
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = First()
@@ -177,10 +171,10 @@ class BreadthFirst(LinkStrategy):
 
 
 class Random(LinkStrategy):
-    """Fetch URLs in an order drawn from the seed.
+    """Fetch URLs in a random order.
 
-    A URL's score depends on the seed and the URL's number alone, so that a resumed crawl draws
-    what an uninterrupted one would have drawn.
+    The score of a URL depends only on the random seed and the id of the URL, so a resumed crawl
+    continues in the same order.
     """
 
     def __init__(self, context: StrategyContext) -> None:
@@ -188,7 +182,7 @@ class Random(LinkStrategy):
         self.evidence = First()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Give every link a score uniform in [0, 1)."""
+        """Give every link a random score, uniform in [0, 1)."""
         return _uniform(page.targets.astype(np.uint64), self._seed)
 
 

@@ -1,4 +1,4 @@
-"""Hub scores as a part of a URL's priority (methods 7; F99 section 3.2)."""
+"""The strategy ``hubs``: hub scores as a part of the score of a URL (methods 7; F99 3.2)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 class Hubs(RescoringStrategy[Floats]):
-    """Priority of v = (1 - w) R(u) + w p(v): soft focus, and what hubs promise of v.
+    """The score of v is (1 - w) R(u) + w p(v): best-first and an expected authority score.
 
-    R(u) is that of the best page that links to v, as in best-first; p(v) the authority score
-    that v would have if it were relevant, as far as the hubs known at the last distillation
-    link to it (`focuscrawl.distiller.Distiller.score_unfetched`), as a share of the largest.
+    R(u) is the relevance of the most relevant page that links to v. p(v) is the authority score
+    that v would have if v were relevant, by the hubs of the last distillation
+    (`focuscrawl.distiller.Distiller.score_unfetched`), divided by the largest such score.
 
     Parameters
     ----------
     weight : w, in [0, 1]
-    every, growth : fetches from one distillation to the next, at least and as a share of all
+    every, growth : fetches between two distillations: minimum, and share of all fetches
     """
 
     def __init__(
@@ -43,50 +43,50 @@ class Hubs(RescoringStrategy[Floats]):
         check_number("hubs: weight", weight, 0, 1)
         super().__init__("hubs", every, growth, LinkLog())
         self.weight = weight
-        self._fetches = GrowingArray(np.int64)  # when each page was taken in
-        self._host = GrowingArray(np.int64, fill=-1)  # by URL, any numbers
-        self._best = GrowingArray(np.float64)  # R(u) of the best page, by URL
-        self._promise = np.zeros(0)
-        self._numbers: dict[str, int] = {}
+        self._fetches = GrowingArray(np.int64)  # fetches before each page
+        self._host = GrowingArray(np.int64, fill=-1)  # hash of the host by URL id
+        self._best = GrowingArray(np.float64)  # largest R(u) by URL id
+        self._authority = np.zeros(0)  # expected authority score by URL id
+        self._host_hashes: dict[str, int] = {}
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to."""
+        """Score the links of `page` and their targets."""
         urls = [page.view.url, *(page.view.links.urls[i] for i in page.links.tolist())]
-        hosts = self._hosts(urls)
-        changed, scores = self._take_in(page.url, page.relevance, page.targets, hosts)
+        hosts = self._hash_hosts(urls)
+        changed, scores = self._add_page(page.url, page.relevance, page.targets, hosts)
         link_scores = self._scores(np.full(len(page.targets), page.relevance), page.targets)
         return Expansion(link_scores, changed, scores, memo=hosts.astype("<i8").tobytes())
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of an earlier run."""
         assert page.memo is not None
         hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
-        return self._take_in(page.url, page.relevance, page.targets, hosts)
+        return self._add_page(page.url, page.relevance, page.targets, hosts)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Distil the first `pages` pages; the model is the promise of each URL, at most 1."""
+        """Distil the first `pages` pages; the model is the expected authority score by URL id."""
         source, target, _ = self.log.links(pages)
         n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
         _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
         sites = Sites.by_host_or_none(source, target, number.astype(np.int64))
-        # only what was fetched up to the last of the pages, whatever came since
+        # only fetches up to the last of these pages
         relevance = self.log.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
         distiller = Distiller(LinkGraph(source, target, sites.of_pages, relevance))
-        promise = distiller.score_unfetched(distiller.distill())
-        promise /= promise.max(initial=0.0) or 1.0
+        authority = distiller.score_unfetched(distiller.distill())
+        authority /= authority.max(initial=0.0) or 1.0
         best = np.zeros(n_urls)
         np.maximum.at(best, target, relevance[source])
         urls = np.unique(target)
-        return promise, (urls, self._mixed(best[urls], promise[urls]))
+        return authority, (urls, self._weighted_sum(best[urls], authority[urls]))
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Use another promise; URLs that later pages link to differ by these."""
-        self._promise = model
+        """Replace the expected authority scores; re-score the targets of later pages."""
+        self._authority = model
         _, target, _ = self.log.links(self.log.n_pages)
         urls = np.unique(target[self.log.count_links(pages) :])
-        return urls, self._of(urls)
+        return urls, self._scores(self._best.data[urls], urls)
 
-    def _take_in(self, url: int, relevance: float, targets: Ints, hosts: Ints) -> Scores:
+    def _add_page(self, url: int, relevance: float, targets: Ints, hosts: Ints) -> Scores:
         self._host.grow(int(targets.max(initial=url)) + 1)
         self._host.data[url] = hosts[0]
         self._host.data[targets] = hosts[1:]
@@ -95,28 +95,25 @@ class Hubs(RescoringStrategy[Floats]):
         self._fetches.extend([self.log.n_fetches])
         self.log.add_links(url, targets)
         urls = np.unique(targets)
-        return urls, self._of(urls)
-
-    def _of(self, urls: Ints) -> Floats:
-        return self._scores(self._best.data[urls], urls)
+        return urls, self._scores(self._best.data[urls], urls)
 
     def _scores(self, best: Floats, urls: Ints) -> Floats:
-        promise = np.zeros(len(urls))
-        known = urls < len(self._promise)
-        promise[known] = self._promise[urls[known]]
-        return self._mixed(best, promise)
+        authority = np.zeros(len(urls))
+        known = urls < len(self._authority)
+        authority[known] = self._authority[urls[known]]
+        return self._weighted_sum(best, authority)
 
-    def _mixed(self, best: Floats, promise: Floats) -> Floats:
-        return np.round((1.0 - self.weight) * best + self.weight * promise, 9)
+    def _weighted_sum(self, best: Floats, authority: Floats) -> Floats:
+        return np.round((1.0 - self.weight) * best + self.weight * authority, 9)
 
-    def _hosts(self, urls: Sequence[str]) -> Ints:
-        """Return a number for the host of each URL that is the same in every run."""
-        found = []
+    def _hash_hosts(self, urls: Sequence[str]) -> Ints:
+        """Return a hash of the host of each URL that is the same in every run."""
+        hashes = []
         for url in urls:
             name = host(url)
-            number = self._numbers.get(name)
-            if number is None:
+            hashed = self._host_hashes.get(name)
+            if hashed is None:
                 digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-                number = self._numbers[name] = int.from_bytes(digest, "little") >> 1
-            found.append(number)
-        return np.array(found, np.int64)
+                hashed = self._host_hashes[name] = int.from_bytes(digest, "little") >> 1
+            hashes.append(hashed)
+        return np.array(hashes, np.int64)

@@ -1,4 +1,8 @@
-"""Foraging by learned paths: Sarawagi and Vydiswaran, sequential models of websites [C 3.2]."""
+"""The strategy ``paths``: foraging with a sequential model of paths [C section 3.2].
+
+The source is Sarawagi and Vydiswaran, Learning to extract information from large websites using
+sequential models.
+"""
 
 from __future__ import annotations
 
@@ -22,22 +26,21 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """Priority of v = what the paths into v promise, by a model of paths (eq. 7).
+    """The score of v is the expected reward of the paths into v by a model of paths (eq. 7).
 
-    The model is the crawl's critic (`focuscrawl paths train`): it judges pages on their own, which
-    is R(u), and paths, which orders the frontier. Every start page starts a site of its own, to
-    which only what is on a path from it belongs.
+    The critic of the crawl contains the model (`focuscrawl paths train`). The critic judges single
+    pages for R(u), and paths for the order of the frontier. Each start page starts a site of its
+    own, which consists of the pages on paths from the start page.
 
     Parameters
     ----------
-    evidence : ``sum`` of all links into a URL, the ``max``, or the ``mean``
-    threshold : URLs that score less are not fetched; the forage ends when no other is left
-    per_site : fetches after which a site is given up; 0: never
-    stop : goals a fetch; a site is given up when its next fetches are expected to bring fewer.
-        0: never
-    printed_scores : whether scores are those of equations 6 and 7 as printed, every path to a
-        page by itself, and the domain of a link is no factor; with ``evidence`` ``sum`` only
-    adapt : whether scores depend on what the directories of the site brought so far, too
+    evidence : ``sum``, ``max`` or ``mean`` of the scores of all links into a URL
+    threshold : URLs with lower scores are not fetched
+    per_site : largest number of fetches a site; 0: no limit
+    stop : a site is stopped when fewer goals a fetch are expected; 0: never
+    printed_scores : whether to use equations 6 and 7 as printed: each path to a page separately,
+        and no factor for the domain of a link; requires ``evidence`` ``sum``
+    adapt : whether scores also depend on the goals found in the directories of the site
     """
 
     def __init__(
@@ -60,25 +63,26 @@ class Paths(Strategy):
             if not isinstance(given, bool):
                 raise UserError(f"strategy paths: {name} must be true or false")
         if printed_scores and adapt:
-            raise UserError("strategy paths: adapt is not as printed: leave out one of the two")
+            raise UserError(
+                "strategy paths: adapt and printed_scores exclude each other: remove one of them"
+            )
         if printed_scores and evidence != "sum":
             raise UserError(
-                f"strategy paths: printed_scores adds up what paths say: leave out "
-                f"evidence={evidence}"
+                f"strategy paths: printed_scores needs evidence=sum: remove evidence={evidence}"
             )
         check_number("paths: threshold", threshold, 0.0)
         check_count("paths: per_site", per_site, 0)
         check_number("paths: stop", stop, 0.0)
         if not isinstance(context.critic, PathCritic):
             raise UserError(
-                "strategy paths needs a model of paths as its critic: "
-                "train one with `focuscrawl paths train` and name it with -a critic=FOLDER"
+                "strategy paths needs a model of paths as critic: train a model with "
+                "`focuscrawl paths train` and set -a critic=FOLDER"
             )
         self._model = context.critic.model
         if stop and self._model.calibration is None:
             raise UserError(
-                "strategy paths: stop needs a model that was trained on paths of two sites or "
-                "more, to goals and to fails each: train it again, or leave stop out"
+                "strategy paths: stop needs a model that was trained on at least two sites, each "
+                "with paths to goals and to fails: train the model again, or remove stop"
             )
         self._reader = PathFeatureReader(self._model.reading)
         self._printed = printed_scores
@@ -92,25 +96,25 @@ class Paths(Strategy):
             printed=printed_scores,
             adapt=adapt,
         )
-        self._worth: dict[int, float] = {}
+        self._page_values: dict[int, float] = {}
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of a fetch."""
+        """Record a fetch."""
         self._forager.record_fetch(url)
 
     def page_value(self, url: int, relevance: float) -> float:
-        """Return Pr(not a fail) of a page by the path to it: see `Strategy.page_value`."""
-        return self._worth.get(url, 0.0)
+        """Return Pr(not a fail) of a page by the path to the page; see `Strategy.page_value`."""
+        return self._page_values.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to."""
+        """Score the links of `page` and their targets."""
         forager = self._forager
         referrer = -1 if page.referrer is None else page.referrer
         forager.add_page(page.url, referrer, page.view.url)
         start, parent = forager.site_start(page.url), forager.parent(page.url)
-        seen = self._model.page_potentials(self._reader, page.view, start)
-        # in the precision of the store, so that a resumed forage computes with the same numbers
-        belief = forager.label_probabilities(page.url, seen).astype(np.float32)
+        potentials = self._model.page_potentials(self._reader, page.view, start)
+        # in the precision of the store, so that a resumed crawl computes the same numbers
+        belief = forager.label_probabilities(page.url, potentials).astype(np.float32)
         links = self._model.link_potentials(self._reader, page.view, start, page.links)
         onward = np.array(
             [
@@ -122,7 +126,7 @@ class Paths(Strategy):
             onward *= self._model.domain_factors(page.view, start, page.links)[:, None]
         labels = onward.astype(np.float32)
         goal, fail = belief.mean(axis=0)[:2].tolist()
-        self._worth[page.url] = 1.0 - fail
+        self._page_values[page.url] = 1.0 - fail
         rows = labels.reshape(-1, labels.shape[2])
         reward = float(belief.mean(axis=0) @ self._model.rewards)
         of_links = [page.view.links.urls[i] for i in page.links.tolist()] if self._adapt else []
@@ -133,10 +137,10 @@ class Paths(Strategy):
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)
-        self._worth[page.url] = 1.0 - memo.fail
+        self._page_values[page.url] = 1.0 - memo.fail
         self._forager.add_page(page.url, memo.referrer, memo.url)
         self._forager.record_page(page.url, memo.goal, memo.reward)
         links = len(page.targets)
@@ -148,16 +152,16 @@ class Paths(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class PathMemo:
-    """What the store keeps of a page on a path.
+    """The memo of a page on a path.
 
     Attributes
     ----------
-    referrer : as in `JudgedPage`; -1: nowhere
-    parent : number of the page with the best link to this one when it was fetched; -1: none
-    url : of the page
-    goal, fail, reward : Pr(goal), Pr(fail), mean reward of the page
-    labels : float32 (paths n, K), Pr(label) of its n links by each path to it
-    directories : uint32 (n, depth), of its links; none unless the forage adapts
+    referrer : as in `JudgedPage`; -1: none
+    parent : id of the page with the best link to the page at the time of the fetch; -1: none
+    goal, fail, reward : Pr(goal), Pr(fail) and expected reward of the page
+    labels : float32 (n_paths * n_links, K), Pr(label) of each link by each path to the page
+    directories : uint32 (n_links, depth), keys of the directories of the links; empty without
+        ``adapt``
     """
 
     referrer: int
@@ -170,7 +174,7 @@ class PathMemo:
     directories: NDArray[np.uint32]
 
     def to_bytes(self) -> bytes:
-        """Pack it, for the store."""
+        """Pack the memo for the store."""
         url = self.url.encode()
         links, depth = self.directories.shape
         sizes = [self.labels.shape[1], len(url), links, depth]
@@ -181,7 +185,7 @@ class PathMemo:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack what `to_bytes` packed."""
+        """Unpack a memo that `to_bytes` packed."""
         referrer, parent, k, length, links, depth = np.frombuffer(data, "<i8", 6).tolist()
         goal, fail, reward = np.frombuffer(data, "<f8", 3, offset=48).tolist()
         url = data[72 : 72 + length].decode()

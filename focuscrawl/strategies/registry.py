@@ -1,4 +1,4 @@
-"""Strategies by name, from the entry points of all installed packages."""
+"""Find strategies by name among the entry points of all installed packages."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def find_strategy(name: str) -> type[Strategy]:
     Raises
     ------
     UserError
-        No installed package has a strategy of that name, or what it has is none.
+        No installed package has this strategy, or its entry point is not a `Strategy`.
     """
     found = entry_points(group=GROUP, name=name)
     if not found:
         names = strategy_names()
         near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
-        raise UserError(f"no strategy is called {name!r}: {hint}")
+        hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(names)}"
+        raise UserError(f"strategy {name!r} not found: {hint}")
     point = next(iter(found))
     try:
         strategy = point.load()
@@ -44,21 +44,21 @@ def find_strategy(name: str) -> type[Strategy]:
         raise UserError(f"strategy {name} cannot be loaded from {point.value}: {error}") from None
     if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
         raise UserError(
-            f"strategy {name} ({point.value}) is no subclass of focuscrawl.strategies.Strategy"
+            f"strategy {name} ({point.value}) is not a subclass of focuscrawl.strategies.Strategy"
         )
     if inspect.isabstract(strategy):
-        lacking = ", ".join(sorted(strategy.__abstractmethods__))
-        raise UserError(f"strategy {name} ({point.value}) lacks {lacking}")
+        missing = ", ".join(sorted(strategy.__abstractmethods__))
+        raise UserError(f"strategy {name} ({point.value}) does not implement {missing}")
     return strategy
 
 
 def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any]) -> Strategy:
-    """Make the strategy `name` with the options a user gave.
+    """Create the strategy `name` with the options of a user.
 
     Raises
     ------
     UserError
-        There is no such strategy, or it has no such option.
+        The strategy or an option does not exist.
     """
     strategy = find_strategy(name)
     known = [*inspect.signature(strategy).parameters][1:]
@@ -66,6 +66,6 @@ def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any
     if unknown:
         raise UserError(
             f"strategy {name} has no option {unknown[0]!r}: "
-            + (f"there are {', '.join(known)}" if known else "it has none")
+            + (f"available: {', '.join(known)}" if known else "the strategy has no options")
         )
     return strategy(context, **options)

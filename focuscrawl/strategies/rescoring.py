@@ -1,4 +1,4 @@
-"""The base of strategies that re-score the whole frontier, and the history they look at."""
+"""The base class of strategies that re-score the whole frontier, and their log of the crawl."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathFeatures(PackedRecord):
-    """What a learner of paths keeps of a page with n links.
+    """Hashed words of a page and its links, for strategies that learn from paths.
 
     Attributes
     ----------
-    targets : int64 (n,), numbers of the URLs the links lead to
+    targets : int64 (n_links,), URL ids of the targets of the links
     page : int32, hashed words of the page
     links : hashed words of each link
     """
@@ -49,16 +49,16 @@ class PathFeatures(PackedRecord):
 
 
 class LinkSnapshot(NamedTuple):
-    """A crawl up to some moment; views, but for what can change.
+    """The links, pages and fetches of a crawl at some moment.
 
     Attributes
     ----------
-    relevance : float64 by URL, what a fetch has shown, NaN before
-    source, target : int64 (n_links,), URLs at the ends of each link, in the order found
-    page : int64 (n_links,), which of `pages` each link is on
-    first : bool (n_links,), no earlier link of its page leads there
-    pages : int64 (n_pages,), URLs of the pages with links, in the order fetched
-    page_words, link_words : hashed words of each page and link
+    relevance : float64 (n_urls,), relevance by URL id; NaN for unfetched URLs
+    source, target : int64 (n_links,), URL ids of the ends of each link, in the order found
+    page : int64 (n_links,), position in `pages` of the page of each link
+    first : bool (n_links,), whether a link is the first link of its page to its target
+    pages : int64 (n_pages,), URL ids of the pages with links, in the order fetched
+    page_words, link_words : hashed words of each page and each link
     """
 
     relevance: Floats
@@ -72,56 +72,56 @@ class LinkSnapshot(NamedTuple):
 
     @property
     def queued(self) -> Ints:
-        """The URLs that have links and were not fetched, int64 (m,), ascending."""
+        """The unfetched URLs with links, int64 (m,), ascending."""
         linked = np.zeros(len(self.relevance), bool)
         linked[self.target] = True
         return np.flatnonzero(linked & np.isnan(self.relevance))
 
 
 class LinkLog:
-    """Fetches, pages and links in the order they came; what was taken in never moves."""
+    """Fetches, pages and links in order; stored entries never move, so views stay valid."""
 
     def __init__(self) -> None:
         self._fetched = GrowingArray(np.int64)  # URL of each fetch
-        self._outcome = GrowingArray(np.float64)  # and its relevance
+        self._outcome = GrowingArray(np.float64)  # relevance of each fetch
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
-        self._page = GrowingArray(np.int64)  # which of `_pages` each link is on
+        self._page = GrowingArray(np.int64)  # position in `_pages` of the page of each link
         self._pages = GrowingArray(np.int64)
 
     @property
     def n_fetches(self) -> int:
-        """Fetches observed."""
+        """Number of fetches."""
         return len(self._fetched)
 
     @property
     def n_pages(self) -> int:
-        """Pages taken in."""
+        """Number of pages."""
         return len(self._pages)
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in the outcome of a fetch."""
+        """Append a fetch."""
         self._outcome.extend([relevance])
         self._fetched.extend([url])
 
     def add_links(self, url: int, targets: Ints) -> None:
-        """Take in a page numbered `url`, and the URLs it links to."""
+        """Append the page with the id `url` and its links."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
         self._page.extend(np.full(len(targets), len(self._pages)))
         self._pages.extend([url])
 
     def count_links(self, pages: int) -> int:
-        """Return how many links the first `pages` pages have."""
+        """Return the number of links of the first `pages` pages."""
         return int(np.searchsorted(self._page.data, pages))
 
     def links(self, pages: int) -> tuple[Ints, Ints, Ints]:
-        """Return source and target of the links of the first `pages` pages, and whose they are."""
+        """Return source, target and page position of the links of the first `pages` pages."""
         n = self.count_links(pages)
         return self._source.data[:n], self._target.data[:n], self._page.data[:n]
 
     def pages_since(self, pages: int) -> Iterator[tuple[int, Ints]]:
-        """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
+        """Iterate over the pages after the first `pages`: URL id, and ids of the targets."""
         bounds = np.searchsorted(self._page.data, np.arange(pages, self.n_pages + 1)).tolist()
         for url, (start, end) in zip(
             self._pages.data[pages:].tolist(), pairwise(bounds), strict=True
@@ -129,16 +129,16 @@ class LinkLog:
             yield url, self._target.data[start:end]
 
     def relevance(self, observed: int, n_urls: int) -> Floats:
-        """Return R of the first `observed` fetches by URL below `n_urls`, NaN of other URLs."""
-        known = np.full(n_urls, np.nan)
+        """Return the relevance (n_urls,) of the first `observed` fetches by URL id, else NaN."""
+        relevance = np.full(n_urls, np.nan)
         fetched, outcome = self._fetched.data[:observed], self._outcome.data[:observed]
-        there = fetched < n_urls
-        known[fetched[there]] = outcome[there]
-        return known
+        inside = fetched < n_urls
+        relevance[fetched[inside]] = outcome[inside]
+        return relevance
 
 
 class LinkHistory(LinkLog):
-    """A `LinkLog` with the words of pages and links, for strategies that learn of paths."""
+    """A `LinkLog` with the words of pages and links, for strategies that learn from paths."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -149,14 +149,14 @@ class LinkHistory(LinkLog):
         self.relevant = 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in the outcome of a fetch."""
+        """Append a fetch."""
         super().observe(url, relevance)
         self._relevance.grow(url + 1)
         self._relevance.data[url] = relevance
         self.relevant += relevance > 0.5
 
     def add(self, url: int, features: PathFeatures) -> int:
-        """Take in a page numbered `url`; return the number of its first link."""
+        """Append the page with the id `url`; return the position of its first link."""
         start = len(self._target)
         self._relevance.grow(int(features.targets.max(initial=url)) + 1)
         first = np.zeros(len(features.targets), bool)
@@ -168,17 +168,17 @@ class LinkHistory(LinkLog):
         return start
 
     def snapshot_at(self, observed: int, pages: int) -> LinkSnapshot:
-        """Return what was known after so many fetches and pages; more may come meanwhile."""
+        """Return the first `observed` fetches and `pages` pages; a thread may append meanwhile."""
         _, target, _ = self.links(pages)
         urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
         n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
-        return self._until(len(target), pages, self.relevance(observed, n_urls))
+        return self._snapshot(len(target), pages, self.relevance(observed, n_urls))
 
     def latest_snapshot(self) -> LinkSnapshot:
-        """Return all of it, for as long as nothing more is taken in."""
-        return self._until(len(self._target), len(self._pages), self._relevance.data)
+        """Return the whole history as a snapshot that is valid until the next append."""
+        return self._snapshot(len(self._target), len(self._pages), self._relevance.data)
 
-    def _until(self, n_links: int, pages: int, relevance: Floats) -> LinkSnapshot:
+    def _snapshot(self, n_links: int, pages: int, relevance: Floats) -> LinkSnapshot:
         return LinkSnapshot(
             relevance=relevance,
             source=self._source.data[:n_links],
@@ -197,27 +197,26 @@ _STATE = struct.Struct("<qqq")
 
 
 class RescoringStrategy(Strategy, Generic[Model]):
-    """A strategy whose model is a function of the pages taken in before the lesson.
+    """A strategy whose model depends only on the pages in its log before the training.
 
-    A resumed crawl needs no copy of the model: it takes in the same pages and works it out again.
-    So a subclass must take in a page only if the crawl will recall it: one with links, or one for
-    which `expand` returns a memo.
+    A resumed crawl restores the same pages and trains the model again, so the store needs no copy
+    of the model. A subclass must log only pages that the crawl restores: pages with links, and
+    pages for which `expand` returns a memo.
 
     Parameters
     ----------
-    name : of the strategy, for messages
-    every, growth : fetches from one lesson to the next, at least and as a share of all fetches
-    log : empty
+    name : name of the strategy, for error messages
+    every, growth : fetches between two trainings: minimum, and share of all fetches
+    log : an empty log
 
     Attributes
     ----------
-    log : the fetches, and the pages taken in
-    before_lesson : True in a resumed crawl until the last lesson is repeated: scores do not
-        matter until then
+    log : the fetches and pages of the crawl
+    is_resuming : True in a resumed crawl until `rescore`; the crawl ignores earlier scores
     """
 
     learns = True
-    #: how users name the option `every`
+    #: name of the option `every` for users
     period_option: ClassVar[str] = "every"
 
     def __init__(self, name: str, every: int, growth: float, log: LinkLog) -> None:
@@ -226,52 +225,53 @@ class RescoringStrategy(Strategy, Generic[Model]):
         self.every = every
         self.growth = growth
         self.log = log
-        self._learned_at = 0  # fetches observed when the last lesson started
-        self._extent = (0, 0)  # fetches and pages that the lesson under way is about
+        self._learned_at = 0  # fetches at the start of the last training
+        self._extent = (0, 0)  # fetches and pages that the next training uses
         self.is_resuming = False
 
     @abstractmethod
     def fit_model(self, observed: int, pages: int) -> tuple[Model, Scores]:
-        """Make the model of the first `pages` pages, and the scores of all URLs they link to.
+        """Return the model of the first `pages` pages, and the scores of all their targets.
 
-        Runs in another thread while pages are taken in, and changes nothing.
+        This runs in a background thread and must not modify the strategy.
 
         Parameters
         ----------
-        observed : fetches when the lesson started
+        observed : number of fetches at the start of the training
         """
 
     @abstractmethod
     def use_model(self, model: Model, pages: int) -> Scores:
-        """Score by `model`, which was made of the first `pages` pages, from now on.
+        """Replace the model by `model`, which was trained on the first `pages` pages.
 
         Returns
         -------
-        URLs whose scores differ from what `fit_model` has returned, because of later pages
+        The URLs, with their scores, whose scores differ from those of `fit_model` because of
+        later pages.
         """
 
     def describe(self, model: Model, pages: int) -> tuple[int, Mapping[str, float]]:
-        """Return the number of instances of a lesson, and its metrics."""
+        """Return the number of training instances of a model, and its metrics."""
         return pages, {}
 
     def interval(self) -> float:
-        """Return how many fetches come between two lessons by now."""
+        """Return the present number of fetches between two trainings."""
         return max(self.every, self.growth * self.log.n_fetches)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take in the outcome of a fetch; a duplicate is a fetch wasted like any other."""
+        """Append a fetch to the log; a duplicate counts like any irrelevant fetch."""
         self.log.observe(url, relevance)
 
     def is_training_due(self) -> bool:
-        """Tell whether to start a lesson, about what is known now."""
+        """Return whether to start a training; if so, fix the data that the training uses."""
         due = self.log.n_fetches - self._learned_at >= self.interval()
         if due:
-            # not in `learn`, which may run while another page is half taken in
+            # not in `learn`, which may run while another page is being added
             self._extent = (self.log.n_fetches, self.log.n_pages)
         return due
 
     def learn(self) -> ModelUpdate:
-        """Work everything out anew."""
+        """Train a new model from the log."""
         observed, pages = self._extent
         model, (urls, scores) = self.fit_model(observed, pages)
         version = self.model_version + 1
@@ -288,23 +288,22 @@ class RescoringStrategy(Strategy, Generic[Model]):
         )
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Score with the lesson's model from now on."""
+        """Replace the model by that of `update`."""
         self.model_version = update.version
         self._learned_at = update.trained_at_seq
         return self.use_model(*update.model)
 
     def load(self, state: bytes) -> None:
-        """Load the time of the last lesson; `rescore` repeats it."""
+        """Load the extent of the last training, which `rescore` repeats."""
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
         self.is_resuming = True
 
     def rescore(self) -> Scores:
-        """Repeat the last lesson, when all its pages have been recalled."""
+        """Repeat the last training, after all its pages were restored."""
         self.is_resuming = False
         observed, pages = self._extent
-        pages = min(
-            pages, self.log.n_pages
-        )  # there are more, if one was fetched again right after
+        # `pages` can be larger if a page was fetched again immediately afterwards
+        pages = min(pages, self.log.n_pages)
         model, scores = self.fit_model(observed, pages)
         return merge_scores([scores, self.use_model(model, pages)])

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, open_plain, write_whole
+from focuscrawl.foundation.files import open_nofollow, update_lock, write_atomically
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -64,11 +64,11 @@ def load_token(root: Path) -> str:
     before = os.umask(0o077)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with changing(path):  # another studio of this folder may start at the same time
+        with update_lock(path):  # another studio of this folder may start at the same time
             token = _read_token(path)
             if token is None:
                 token = secrets.token_urlsafe(_TOKEN_BYTES)
-                write_whole(path, token + "\n")
+                write_atomically(path, token + "\n")
         return token
     except (OSError, UserError):
         return _read_token(path) or secrets.token_urlsafe(_TOKEN_BYTES)
@@ -78,7 +78,7 @@ def load_token(root: Path) -> str:
 
 def _read_token(path: Path) -> str | None:
     with suppress(OSError, ValueError, UserError):
-        with open(path, encoding="ascii", opener=open_plain) as file:
+        with open(path, encoding="ascii", opener=open_nofollow) as file:
             kept = file.read(2 * _TOKEN_BYTES).strip()
             private = os.fstat(file.fileno()).st_mode & 0o077 == 0
         if private and _TOKEN_PATTERN.fullmatch(kept):
@@ -88,21 +88,11 @@ def _read_token(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class PublicUrl:
-    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``.
+    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``."""
 
-    Attributes
-    ----------
-    origin : str
-        Scheme, host and port, as browsers send them in ``Origin``.
-    hosts : frozenset of str
-        Values of ``Host``, with and without the port.
-    prefix : str
-        Path, or empty.
-    """
-
-    origin: str
-    hosts: frozenset[str]
-    prefix: str
+    origin: str  # scheme, host and port, as in the header Origin
+    hosts: frozenset[str]  # values of the header Host, with and without the port
+    prefix: str  # path, or empty
 
     @classmethod
     def parse(cls, text: str) -> PublicUrl:
@@ -140,7 +130,7 @@ class Access:
 
     Browsers send a cookie to every port of a host, so also to other programs on this machine. The
     studio's cookie is therefore bound to a secret path, and a request of a browser needs both path
-    and cookie. Scripts send the token.
+    and cookie. Scripts send the token in the header ``Authorization``.
 
     Parameters
     ----------
@@ -195,11 +185,7 @@ class Access:
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
         """Return status and message if a request is refused, else None.
 
-        Parameters
-        ----------
-        request : Request
-        by_path : bool
-            Whether the path starts with the base.
+        `by_path` is True if the path of the request starts with the base.
         """
         if not self._has_known_host(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio printed."
@@ -268,7 +254,7 @@ def _is_equal(given: str | None, secret: str) -> bool:
 class AccessMiddleware:
     """Refuses requests that `Access` refuses, and adds `HEADERS` to every response.
 
-    Routes get paths without the base.
+    The middleware removes the base from paths before routing.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
@@ -276,7 +262,7 @@ class AccessMiddleware:
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Answer the request, or pass it on."""
         if scope["type"] != "http":  # the studio has no WebSockets
             return
 

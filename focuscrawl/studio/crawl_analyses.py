@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.report.comparison import PARTS, SHOWN, pages_of_part, two_crawls
+from focuscrawl.report.comparison import PARTS, SHOWN, compare_two_crawls, load_part_pages
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
-from focuscrawl.report.url_tables import host_map, reading_sorted, sort_urls
+from focuscrawl.report.url_tables import map_hosts, open_sorted_copy, write_sorted_copy
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class OpenCrawls:
     @contextmanager
     def store(self, path: Path) -> Iterator[CrawlStore]:
         """Open the store of the crawl in `path`; raise `UserError` if it cannot be read."""
-        with self._forget_if_damaged(path), closing(self._crawl(path).store.reopened()) as store:
+        with self._forget_if_damaged(path), closing(self._crawl(path).store.reopen()) as store:
             yield store
 
     @contextmanager
@@ -100,7 +100,7 @@ class OpenCrawls:
             if copy is None:
                 yield None
                 return
-            with reading_sorted(crawl.store, copy.path) as connection:
+            with open_sorted_copy(crawl.store, copy.path) as connection:
                 yield connection, copy
 
     @contextmanager
@@ -158,7 +158,7 @@ class OpenCrawls:
         started, now = time.monotonic(), datetime.now(UTC)
         copy, failure = None, None
         try:
-            sort_urls(crawl.store, path)
+            write_sorted_copy(crawl.store, path)
             copy = SortedCopy(path, now, stamp, time.monotonic() - started)
         except Exception as error:
             path.unlink(missing_ok=True)
@@ -194,24 +194,12 @@ def _is_stale(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """Latest result of an analysis.
+    """Latest result of an analysis."""
 
-    Attributes
-    ----------
-    value : dict, optional
-        Result for JSON. None: not computed yet, or failed.
-    error : str, optional
-        Why the analysis failed, a sentence.
-    as_of : str, optional
-        Start of the analysis, ISO 8601, UTC.
-    running : bool
-        Whether a newer result is being computed.
-    """
-
-    value: Any = None
-    error: str | None = None
-    as_of: str | None = None
-    running: bool = False
+    value: Any = None  # for JSON; None: not computed yet, or failed
+    error: str | None = None  # why the analysis failed, a sentence
+    as_of: str | None = None  # start of the analysis, ISO 8601, UTC
+    running: bool = False  # whether a newer result is being computed
 
 
 @dataclass
@@ -235,17 +223,7 @@ class AnalysisRunner:
         atexit.register(self._close)
 
     def get(self, what: str, *crawls: Path, option: str = "") -> AnalysisResult:
-        """Return the latest result; start the analysis if there is none, or an outdated one.
-
-        Parameters
-        ----------
-        what : str
-            Key of `ANALYSES`.
-        crawls : Path
-            Folders of the crawls.
-        option : str
-            Option of the analysis.
-        """
+        """Return the latest result of ``ANALYSES[what]``; start the analysis if it is outdated."""
         key = (what, option, *map(str, crawls))
         stamp = [store_stamp(path) for path in crawls]
         with self._lock:
@@ -313,7 +291,7 @@ class ComparedCrawls:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def get(self, a: Path, b: Path) -> AnalysisResult:
-        """Return the latest result of `focuscrawl.report.comparison.two_crawls`."""
+        """Return the latest result of `focuscrawl.report.comparison.compare_two_crawls`."""
         file = self._result_file(a, b)
         found = self._background.get("compare", a, b, option=str(file))
         kept = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
@@ -323,13 +301,7 @@ class ComparedCrawls:
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None.
-
-        Raises
-        ------
-        UserError
-            The part or the row is invalid, or the crawls have not been compared.
-        """
+        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None."""
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
             raise UserError(
                 f"part must be one of {', '.join(PARTS)}, and start a row number from 0"
@@ -337,7 +309,7 @@ class ComparedCrawls:
         file = self._result_file(a, b)
         if not file.exists():
             raise UserError("these crawls have not been compared yet: request /compare first")
-        rows = pages_of_part(file, part, int(start), SHOWN + 1)
+        rows = load_part_pages(file, part, int(start), SHOWN + 1)
         more = len(rows) > SHOWN
         return {"rows": rows[:SHOWN], "next": int(start) + SHOWN if more else None}
 
@@ -369,12 +341,12 @@ def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
 
 def _hosts(store: CrawlStore, *, option: str) -> dict[str, Any]:
     del option
-    found = host_map(store)
+    found = map_hosts(store)
     return {"hosts": [each._asdict() for each in found.hosts], "links": found.links}
 
 
 def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
-    return two_crawls(a, b, Path(option))
+    return compare_two_crawls(a, b, Path(option))
 
 
 ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {

@@ -21,10 +21,10 @@ from urllib.parse import quote, unquote
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_whole
+from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.report.outlook import Outlook
+from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import text_value, text_values
@@ -58,27 +58,13 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class NewCrawl:
-    """A crawl to start.
+    """A crawl to start."""
 
-    Attributes
-    ----------
-    name : str
-        Path below the served folder.
-    arguments : list of str
-        Command line after ``focuscrawl``.
-    seeds : list of str
-        Start URLs of the form. Empty: they come from a file or from the critic's examples.
-    budget : int
-        Fetches; 0: no limit.
-    live : bool
-        Whether the crawl uses the live Web.
-    """
-
-    name: str
-    arguments: list[str]
-    seeds: list[str]
-    budget: int
-    live: bool
+    name: str  # path below the served folder
+    arguments: list[str]  # command line after "focuscrawl"
+    seeds: list[str]  # start URLs of the form; empty: those of a file, or the critic's examples
+    budget: int  # fetches; 0: no limit
+    live: bool  # whether the crawl uses the live Web
 
     @property
     def seeds_argument(self) -> list[str]:
@@ -87,7 +73,7 @@ class NewCrawl:
 
     @property
     def can_fetch_start_pages(self) -> bool:
-        """Whether start pages may be fetched unasked: named URLs, or any of a recorded web."""
+        """Whether the form fetches start pages without a click: given URLs, or a recorded web."""
         return bool(self.seeds_argument) or not self.live
 
 
@@ -101,10 +87,8 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     name = _parse_name(folder, text_value(values, "name"))
     definition = text_value(values, "definition")
     chosen = [unquote(each) for each in text_value(values, "of").partition("#")[::2]]
-    critic, topic = (
-        text_value(values, "critic") or chosen[0],
-        text_value(values, "topic") or chosen[1],
-    )
+    critic = text_value(values, "critic") or chosen[0]
+    topic = text_value(values, "topic") or chosen[1]
     if not critic:
         raise UserError("no critic is chosen: create a topic and train a critic for it first")
     found = folder.critic(critic)
@@ -143,13 +127,7 @@ def encode_class(critic: str, topic: str) -> str:
 
 
 def start_crawl(context: StudioContext, crawl: NewCrawl) -> Job:
-    """Start a crawl, and wait until it is crawling.
-
-    Raises
-    ------
-    UserError
-        The crawl cannot start; the message is the command's error message.
-    """
+    """Start a crawl, and wait until it is crawling."""
     path = context.folder.safe_path(crawl.name)
     try:
         with context.job_lock():
@@ -175,7 +153,7 @@ def _write_seeds(context: StudioContext, crawl: NewCrawl) -> None:
     path = context.folder.safe_path(crawl.name)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        write_whole(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
+        write_atomically(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
@@ -191,13 +169,7 @@ def _remove_seeds(context: StudioContext, crawl: NewCrawl) -> None:
 
 
 def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -> Job:
-    """Resume a stopped crawl that was started in the studio, with a new budget if given.
-
-    Raises
-    ------
-    UserError
-        The crawl was started elsewhere, is running, or cannot be resumed.
-    """
+    """Resume a stopped crawl that was started in the studio, with a new budget if given."""
     crawl, until = context.crawl(name), time.monotonic() + _START_TIMEOUT
 
     def running() -> bool:
@@ -225,28 +197,21 @@ def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -
 
 
 def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> None:
-    """Change the budget of a running crawl and wait for it, or resume a stopped crawl with it.
-
-    Raises
-    ------
-    UserError
-        The crawl is starting, or cannot be resumed.
-    """
+    """Change the budget of a running crawl and wait for it, or resume a stopped crawl with it."""
     control, asked, until = crawl.control, False, time.monotonic() + _START_TIMEOUT
     while control.in_use:
         if time.monotonic() >= until:
             if asked:
                 return  # the crawl will read the request later
             raise UserError(f"{crawl.name} is still starting: set the budget when it is crawling")
-        if not asked and not control.starting:
-            control.extend(budget)
+        if not asked and not control.is_starting:
+            control.set_budget(budget)
             asked = True
-        elif asked and not control.extending:
+        elif asked and not control.has_new_budget:
             return
         time.sleep(_POLL_INTERVAL)
-    resume_crawl(
-        context, crawl.name, budget
-    )  # the crawl was stopped, or stopped before it read the request
+    # the crawl was stopped, or stopped before it read the request
+    resume_crawl(context, crawl.name, budget)
 
 
 def _wait_until_crawling(context: StudioContext, crawl: NamedCrawl, job: Job) -> Job:
@@ -318,7 +283,7 @@ def _parse_name(folder: StudioFolder, name: str) -> str:
 def _parse_url(line: str) -> str:
     url = normalize(line)
     if url is None:
-        raise UserError(f"{line!r:.120} {no_url(line)}")
+        raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return url
 
 
@@ -331,9 +296,7 @@ def _parse_strategy(name: str) -> str:
 _MAX_RESULTS = 32
 _MAX_START_PAGES = 20
 _OUTLOOK_TIMEOUT = 180.0  # seconds
-_FORM_TIMEOUT = (
-    4.0  # seconds for which a form that has asked is taken to wait: it asks every second
-)
+_FORM_TIMEOUT = 4.0  # seconds after the last request; a form that waits sends one each second
 _UNREACHABLE_CODE = 3  # exit code of a plan that could fetch no page
 #: arguments that change the result of ``focuscrawl plan``
 _OUTLOOK_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
@@ -341,21 +304,11 @@ _OUTLOOK_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
 
 @dataclass
 class StartPagesResult:
-    """Result of ``focuscrawl plan`` for a crawl's start pages.
+    """Result of ``focuscrawl plan`` for a crawl's start pages."""
 
-    Attributes
-    ----------
-    outlook : Outlook, optional
-        None: not known yet, or failed.
-    error : str, optional
-        Why the plan failed, a sentence.
-    requested_at : float
-        Time of the last request on the monotonic clock.
-    """
-
-    outlook: Outlook | None = None
-    error: str | None = None
-    requested_at: float = field(default_factory=time.monotonic)
+    outlook: CrawlPlan | None = None  # None: not known yet, or failed
+    error: str | None = None  # why the plan failed, a sentence
+    requested_at: float = field(default_factory=time.monotonic)  # time of the last request
 
     def is_known(self) -> bool:
         """Return whether the plan has finished or failed."""
@@ -366,12 +319,7 @@ class OutlookRunner:
     """Runs ``focuscrawl plan`` for forms of new crawls, one at a time; thread-safe.
 
     Results are cached, so start pages are fetched once while a person changes other fields. A plan
-    that no form requests any more is cancelled for the next.
-
-    Parameters
-    ----------
-    root : Path
-        Working folder of the processes.
+    that no form requests any more is cancelled for the next. The processes run in `root`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -382,14 +330,7 @@ class OutlookRunner:
         atexit.register(self.cancel)
 
     def get(self, crawl: NewCrawl, *, start: bool) -> StartPagesResult | None:
-        """Return the current result, or None if no plan was started.
-
-        Parameters
-        ----------
-        crawl : NewCrawl
-        start : bool
-            Start a plan if there is no result.
-        """
+        """Return the current result or None; with `start`, start a plan if no result exists."""
         given = [each for each in crawl.arguments if each.startswith(_OUTLOOK_ARGUMENTS)]
         given += [] if crawl.seeds else crawl.seeds_argument
         key = (*given, *crawl.seeds)
@@ -475,7 +416,7 @@ def _store_result(found: StartPagesResult, code: int, output: str, errors: str) 
     try:
         if code not in (0, _UNREACHABLE_CODE):
             raise UserError(errors.strip().rpartition("\n")[2] or "unknown error")
-        found.outlook = Outlook.of_plain(json.loads(output.strip().rpartition("\n")[2]))
+        found.outlook = CrawlPlan.from_dict(json.loads(output.strip().rpartition("\n")[2]))
     except (UserError, ValueError) as error:
         found.error = f"The start pages could not be checked: {error}"
 

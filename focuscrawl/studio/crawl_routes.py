@@ -14,7 +14,7 @@ from starlette.routing import Route
 from focuscrawl.crawl_config import DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.report.outlook import SHOWN, heading
+from focuscrawl.report.crawl_plan import PAGES_SHOWN, summarize_start_pages
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import (
@@ -48,9 +48,7 @@ if TYPE_CHECKING:
 _RUNNING_INTERVAL = 1.0  # seconds between two readings of a running crawl
 _STOPPED_INTERVAL = 3.0
 _STOP_CHECK_INTERVAL = 0.1  # seconds between two checks whether the studio stops
-_KEEP_ALIVE_INTERVAL = (
-    15.0  # seconds after which a comment is sent, so that both ends notice a broken connection
-)
+_KEEP_ALIVE_INTERVAL = 15.0  # seconds between comments, which reveal a broken connection
 _FIRST_BUDGET = 300  # fetches: some minutes on the live Web
 
 
@@ -75,7 +73,7 @@ def routes(context: StudioContext) -> list[Route]:
             {
                 "running": not found.is_known(),
                 "error": found.error,
-                "outlook": None if known is None else known.plain(),
+                "outlook": None if known is None else known.to_dict(),
                 "facts": None if known is None else dict(known.facts(new.budget)),
             }
         )
@@ -116,8 +114,8 @@ def routes(context: StudioContext) -> list[Route]:
             if found is not None and found.outlook is not None:
                 pages = found.outlook.pages
                 shown["facts"] = found.outlook.facts(new.budget)
-                shown["heading"] = heading(pages)
-                shown["pages"], shown["more"] = pages[:SHOWN], len(pages[SHOWN:])
+                shown["heading"] = summarize_start_pages(pages)
+                shown["pages"], shown["more"] = pages[:PAGES_SHOWN], len(pages[PAGES_SHOWN:])
         except UserError as error:
             shown["wrong"] = str(error)
         return context.render("estimate", shown)
@@ -150,7 +148,7 @@ def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
     """Return the default values and choices of the form of a new crawl."""
     query, folder = request.query_params, context.folder
     wanted = query.get("topic", "")
-    critics = listing.list_critics(folder)
+    critics, topics = listing.list_critics(folder), listing.list_topics(folder)
     if not any(each["name"] == DEFAULT_CRITIC for each in critics):
         critics.append({"name": DEFAULT_CRITIC, "classes": ["/Sports/Cycling"]})
     place = wanted.rpartition("/")[0]
@@ -169,9 +167,7 @@ def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
     return {
         "choices": choices,
         "wanted": wanted,
-        "definitions": [
-            each["name"] for each in listing.list_topics(folder) if "error" not in each
-        ],
+        "definitions": [each["name"] for each in topics if "error" not in each],
         "strategies": strategy_names(),
         "strategy": query.get("strategy", DEFAULT_STRATEGY),
         "classes": query.get("classes", ""),
@@ -198,11 +194,8 @@ async def _events(
             yield f"event: wrong\ndata: {json.dumps({'error': str(error)})}\n\n"
             return
         text = json.dumps(seen, separators=(",", ":"))
-        pause = (
-            _RUNNING_INTERVAL
-            if seen["running"] or seen["read"] < seen["fetched"]
-            else _STOPPED_INTERVAL
-        )
+        changing = seen["running"] or seen["read"] < seen["fetched"]
+        pause = _RUNNING_INTERVAL if changing else _STOPPED_INTERVAL
         if text != sent:
             sent, silent = text, 0.0
             yield f"event: state\ndata: {text}\n\n"

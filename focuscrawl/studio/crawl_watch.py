@@ -38,8 +38,8 @@ SHOWN = 10  #: hosts
 class BestHosts:
     """Counts fetches and total relevance of hosts, and keeps the hosts with the highest totals.
 
-    Totals never decrease, so only the ten highest are kept in order. When there are more than
-    10,000 hosts, the half with the lowest totals is dropped and starts again at 0.
+    Totals never decrease, so only the ten highest totals are kept in order. Above 10,000 hosts,
+    the half with the lowest totals is dropped and starts again at 0.
     """
 
     def __init__(self) -> None:
@@ -230,9 +230,7 @@ def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
 
 
 _MAX_PAGES_READ = 20_000  # in one update: takes about a second
-_COUNT_INTERVAL_FACTOR = (
-    50.0  # counting the frontier takes at most one part in so many of the time
-)
+_COUNT_INTERVAL_FACTOR = 50.0  # the frontier is counted at most 1/50 of the time
 _MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
 
 
@@ -250,13 +248,7 @@ class CrawlWatch:
         self._count_frontier_at = 0.0
 
     def read_state(self) -> dict[str, Any]:
-        """Read new pages and events; return the state, see docs/reference/studio-api.md.
-
-        Raises
-        ------
-        UserError
-            The crawl cannot be read.
-        """
+        """Read new pages and events; return the state, see docs/reference/studio-api.md."""
         with self._lock:
             store = self._open_store()
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
@@ -308,21 +300,15 @@ class CrawlWatch:
             self._curve.add(relevance)
             self._outcomes[result] += 1
             self._hosts.add(host, relevance)
+            on_topic, overtaken = from_relevance > RELEVANT, self._events.pop_overtaken(seq)
             harvest_watch.add(
-                Outcome(
-                    relevance,
-                    result == PAGE,
-                    topic,
-                    from_topic,
-                    from_relevance > RELEVANT,
-                    self._events.pop_overtaken(seq),
-                )
+                Outcome(relevance, result == PAGE, topic, from_topic, on_topic, overtaken)
             )
         self._seq = last
         self._latest.read(store, last)
 
     def _count_frontier(self, store: CrawlStore) -> None:
-        """Count queued URLs by score; less often if the frontier is large."""
+        """Count the queued URLs by score; a large frontier is counted less often."""
         started = time.monotonic()
         if started < self._count_frontier_at:
             return
@@ -344,12 +330,16 @@ class CrawlWatch:
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
         current = self._crawl.read_state(store)
         alarm = None if self._harvest_watch is None else self._harvest_watch.alarm
+        shown_alarm = alarm and {
+            "text": alarm.describe(),
+            "proposals": [each.topic for each in alarm.proposals],
+        }
         return {
             "name": self._crawl.name,
             "about": current.about,
             "state": current.state,
             "running": current.running,
-            "wanted": str(self._crawl.control.wanted),
+            "wanted": str(self._crawl.control.command),
             "budget": self._events.budget,
             "fetched": fetched,
             "read": self._seq,
@@ -361,12 +351,7 @@ class CrawlWatch:
             "waiting": self._frontier,
             "hosts": self._best_hosts(store),
             "outcomes": self._plain_outcomes(),
-            "alarm": None
-            if alarm is None
-            else {
-                "text": alarm.describe(),
-                "proposals": [each.topic for each in alarm.proposals],
-            },
+            "alarm": shown_alarm,
             "lessons": latest_lessons(store),
             "latest": self._latest.to_dict(),
         }
@@ -411,10 +396,8 @@ class CrawlWatches:
             if shared is None:
                 shared = self._watches[key] = _SharedWatch(CrawlWatch(crawl))
             self._watches.move_to_end(key)
-            old = [
-                self._watches.popitem(last=False)[1]
-                for _ in range(len(self._watches) - _MAX_WATCHES)
-            ]
+            n_old = len(self._watches) - _MAX_WATCHES
+            old = [self._watches.popitem(last=False)[1] for _ in range(n_old)]
         for each in old:
             each.watch.close()
         return shared.read_state()

@@ -90,7 +90,7 @@ def draw_curves(curves: Sequence[Sequence[Sequence[float | None]]]) -> dict[str,
     ----------
     curves : sequence of sequence
         For each crawl rows of fetches, harvest rate of all fetches, and recent harvest rate, see
-        `focuscrawl.report.comparison.two_crawls`.
+        `focuscrawl.report.comparison.compare_two_crawls`.
 
     Returns
     -------

@@ -11,19 +11,19 @@ from starlette.routing import Route
 
 from focuscrawl.distiller import SITE_RULES
 from focuscrawl.errors import UserError
-from focuscrawl.report.url_lookup import LinksAround, read_again, url_facts
+from focuscrawl.report.url_lookup import PageLinks, load_recorded_page, url_facts
 from focuscrawl.report.url_tables import (
     KINDS,
     PAGE_ORDERS,
-    WAITING_ORDERS,
-    WAITING_STATES,
-    Wanted,
-    duplicates_of,
-    pages_part,
-    totals,
-    waiting_part,
+    UNFETCHED_ORDERS,
+    UNFETCHED_STATES,
+    UrlFilter,
+    count_rows,
+    list_duplicates,
+    list_pages,
+    list_unfetched,
 )
-from focuscrawl.report.why import NAMES, Explanation
+from focuscrawl.report.why import PART_NAMES, Explanation
 from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
@@ -44,7 +44,7 @@ class _Table(NamedTuple):
     """A table of URLs; `kinds` and `orders` are labels by the values of a query."""
 
     read: Callable[..., Any]
-    total: int  # index in the result of `totals`
+    total: int  # index in the result of `count_rows`
     kinds: dict[str, str]
     orders: dict[str, str]
 
@@ -52,7 +52,7 @@ class _Table(NamedTuple):
 #: by the last part of their path
 _TABLES = {
     "pages": _Table(
-        pages_part,
+        list_pages,
         0,
         {"page": "judged", "duplicate": "duplicates", "redirect": "redirects",
          "nothing": "no page"},
@@ -60,7 +60,7 @@ _TABLES = {
          "score": "highest score", "host": "by host"},
     ),
     "frontier": _Table(
-        waiting_part,
+        list_unfetched,
         1,
         {"queued": "queued", "excluded": "excluded", "unfollowed": "not followed"},
         {"score": "highest score", "newest": "latest first", "oldest": "earliest first",
@@ -70,8 +70,8 @@ _TABLES = {
 _TWO_CRAWLS = "name two crawls with the parameters a and b"
 assert (*_TABLES["pages"].kinds,) == KINDS
 assert (*_TABLES["pages"].orders,) == (*PAGE_ORDERS,)
-assert (*_TABLES["frontier"].kinds,) == WAITING_STATES
-assert (*_TABLES["frontier"].orders,) == (*WAITING_ORDERS,)
+assert (*_TABLES["frontier"].kinds,) == UNFETCHED_STATES
+assert (*_TABLES["frontier"].orders,) == (*UNFETCHED_ORDERS,)
 
 
 def routes(context: StudioContext) -> list[Route]:
@@ -211,12 +211,9 @@ def _requested_url(request: Request) -> str:
 def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
     """Return a part of the table `which`, ``pages`` or ``frontier``, of the crawl in `path`.
 
-    Returns
-    -------
-    dict
-        The fields of `focuscrawl.report.url_tables.Part`, ``total`` (rows of the table), ``as_of``
-        (ISO 8601, UTC), and ``sorting``. While the crawl is sorted, ``sorting`` is True and the
-        only field.
+    The result has the fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (rows of the
+    table), ``as_of`` (ISO 8601, UTC) and ``sorting``. While the crawl is being sorted, ``sorting``
+    is True and the only field.
     """
     wanted = _parse_query(query)
     with crawls.sorted(path) as found:
@@ -228,7 +225,7 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
         return {
             "sorting": False,
             **asdict(part),
-            "total": totals(connection)[_TABLES[which].total],
+            "total": count_rows(connection)[_TABLES[which].total],
             "as_of": copy.started_at.isoformat(timespec="seconds"),
         }
 
@@ -240,22 +237,20 @@ def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """
     with crawls.store(path) as store:
         facts = url_facts(store, url)
-        links = asdict(LinksAround.of(store, facts["number"]))
+        links = asdict(PageLinks.of(store, facts["number"]))
     duplicates = None
     with crawls.sorted(path) as found:
         if found is not None:
-            duplicates = duplicates_of(found[0], facts["number"])
+            duplicates = list_duplicates(found[0], facts["number"])
     return facts | {"links": links, "duplicates": duplicates}
 
 
 def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return why a URL was fetched or is queued, see `focuscrawl.report.why.Explanation`.
 
-    Returns
-    -------
-    dict
-        ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``, ``relevance``), and
-        ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``, ``score``.
+    The result has ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``,
+    ``relevance``), and ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``,
+    ``score``.
     """
     with crawls.store(path) as store:
         found = Explanation.of(store, url)
@@ -264,7 +259,7 @@ def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
         parts = {n: part for n, part in found.reasons.parts.items() if n != "intercept"}
         reasons = {
             "lines": found.reasons.lines(),
-            "parts": {NAMES.get(name, name): part for name, part in parts.items()},
+            "parts": {PART_NAMES.get(name, name): part for name, part in parts.items()},
             "words": found.reasons.words,
             "score": found.reasons.score,
         }
@@ -280,20 +275,20 @@ def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
 
 
 def read_text(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return the text of a page, see `focuscrawl.report.url_lookup.PageAgain`."""
+    """Return the text of a page, see `focuscrawl.report.url_lookup.RecordedPage`."""
     with crawls.store(path) as store:
         identity, known = store.identity(), url_facts(store, url)
     if known["fetch"] is None:
         raise UserError("the crawl has not fetched this URL")
-    return asdict(read_again(identity, path, known["url"]))
+    return asdict(load_recorded_page(identity, path, known["url"]))
 
 
-def _parse_query(query: Mapping[str, str]) -> Wanted:
+def _parse_query(query: Mapping[str, str]) -> UrlFilter:
     """Parse the filters of a query; raise `UserError` if a value is invalid."""
     status = query.get("status", "").strip()
     if status and not (status.isascii() and status.isdigit() and len(status) <= 3):
         raise UserError("status must be an HTTP status such as 200, or 0 for no response")
-    return Wanted(
+    return UrlFilter(
         least=_parse_number(query, "least"),
         most=_parse_number(query, "most"),
         host=query.get("host", "").strip(),

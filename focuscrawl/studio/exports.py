@@ -21,8 +21,8 @@ from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import open_plain, plain_below
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import open_nofollow, safe_join
 from focuscrawl.report.plain_text import printable
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -33,7 +33,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.webs.warc_reading import WarcScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -144,24 +144,13 @@ def routes(context: StudioContext) -> list[Route]:
 
 @dataclass(frozen=True)
 class Export:
-    """A kind of export.
+    """A kind of export."""
 
-    Attributes
-    ----------
-    name : str
-        Also the kind of the job.
-    title, about : str
-    action : str
-        Label of the button.
-    arguments : callable
-        Returns the command line after ``focuscrawl`` for a crawl's folder, the crawl's identity
-        and the posted values.
-    """
-
-    name: str
+    name: str  # also the kind of the job
     title: str
     about: str
-    action: str
+    action: str  # label of the button
+    # command line after "focuscrawl", from the crawl's folder and identity, and posted values
     arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
 
 
@@ -246,14 +235,8 @@ EXPORTS = {
 
 
 def create_export_folder(crawl: Path) -> Path:
-    """Create a crawl's folder of exports if it does not exist; return its path.
-
-    Raises
-    ------
-    UserError
-        The folder is a symbolic link, or cannot be created.
-    """
-    folder = plain_below(crawl, FOLDER)
+    """Create a crawl's folder of exports if it does not exist; return its path."""
+    folder = safe_join(crawl, FOLDER)
     try:
         folder.mkdir(exist_ok=True)
     except OSError as error:
@@ -262,9 +245,10 @@ def create_export_folder(crawl: Path) -> Path:
 
 
 def list_exports(crawl: Path) -> list[dict[str, Any]]:
-    """Return ``name``, ``bytes``, ``made`` (ISO 8601, UTC) and ``files`` of exports, latest first.
+    """Return a crawl's exported files and folders, latest first.
 
-    ``files`` is the number of files of a folder; None for a file.
+    Each has ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files``: the number of files of a
+    folder, or None for a file.
     """
     folder = crawl / FOLDER
     if folder.is_symlink():
@@ -291,7 +275,7 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
 
 def find_export(crawl: Path, name: str) -> Path:
     """Return the exported file or folder of this name; raise `UserError` if it does not exist."""
-    path = plain_below(crawl, f"{FOLDER}/{name}") if _NAME.fullmatch(name) else None
+    path = safe_join(crawl, f"{FOLDER}/{name}") if _NAME.fullmatch(name) else None
     if path is None or not path.exists():
         raise UserError(f"no exported file {name!r:.100}: see the list of files")
     return path
@@ -300,12 +284,12 @@ def find_export(crawl: Path, name: str) -> Path:
 def open_download(path: Path) -> tuple[IO[bytes], str]:
     """Open a file, or a ZIP archive of a folder; return the file and its name."""
     if not path.is_dir():
-        return open(path, "rb", opener=open_plain), path.name
+        return open(path, "rb", opener=open_nofollow), path.name
     packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the archive has been sent
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for each in list_files(path, most=None):
             with (
-                open(each, "rb", opener=open_plain) as file,
+                open(each, "rb", opener=open_nofollow) as file,
                 archive.open(each.relative_to(path.parent).as_posix(), "w") as into,
             ):
                 while chunk := file.read(_CHUNK):
@@ -337,17 +321,9 @@ def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
 
 
 def read_preview(path: Path) -> dict[str, Any]:
-    """Return the first rows, or the first characters, of an exported file.
+    """Return ``columns`` and first ``rows`` of an exported file, or ``text``, or a ``note``.
 
-    Returns
-    -------
-    dict
-        ``columns`` and ``rows``; or ``text``; or ``note``, why the file has no preview.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or its content does not fit its suffix.
+    The note explains why a file has no preview.
     """
     if path.is_dir():
         files = list_files(path)
@@ -361,7 +337,7 @@ def read_preview(path: Path) -> dict[str, Any]:
     if preview is None:
         return {"note": "Files of this format have no preview: download the file."}
     try:
-        with open(path, "rb", opener=open_plain) as file:
+        with open(path, "rb", opener=open_nofollow) as file:
             return preview(path, file)
     except (ValueError, OSError, csv.Error, RecursionError) as error:
         raise UserError(f"{path.name} cannot be read: {error!s:.200}") from None
@@ -384,7 +360,7 @@ def _preview_jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _preview_parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
-    with needs("parquet", f"a preview of {path.name}"):
+    with require_extra("parquet", f"a preview of {path.name}"):
         import pyarrow.parquet as pq  # noqa: PLC0415 - an optional dependency
     with pq.ParquetFile(file) as table:
         batch = next(table.iter_batches(batch_size=_N_ROWS), None)
@@ -393,7 +369,7 @@ def _preview_parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _preview_warc(path: Path, file: BinaryIO) -> dict[str, Any]:
-    records = [*islice(Scan(path, file), _N_ROWS)]
+    records = [*islice(WarcScan(path, file), _N_ROWS)]
     return _table(
         ["record", "URL", "date", "bytes"],
         [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
@@ -415,7 +391,7 @@ def _cell(value: Any) -> str:
 
 
 def _preview_text(path: Path) -> dict[str, Any]:
-    with open(path, "rb", opener=open_plain) as file:
+    with open(path, "rb", opener=open_nofollow) as file:
         return {"text": printable(_read_start(file, _MAX_TEXT))}
 
 

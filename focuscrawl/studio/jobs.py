@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import is_held, open_plain, plain_below, write_whole
+from focuscrawl.foundation.files import is_locked, open_nofollow, safe_join, write_atomically
 from focuscrawl.foundation.processes import start_python
 
 if TYPE_CHECKING:
@@ -58,35 +58,16 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A running or ended command.
+    """A running or ended command."""
 
-    Attributes
-    ----------
-    id : str
-        Identifier in URLs. Identifiers sort by the start of the jobs.
-    kind : str
-        One word, such as ``crawl``, ``train``, ``fetch``, ``collect``.
-    subject : str
-        Path of the job's crawl or topic below the served folder.
-    arguments : list of str
-        Command line after ``focuscrawl``.
-    started_at : str
-        ISO 8601, UTC.
-    state : JobState
-    exit_code : int, optional
-        None while the command runs, and if it was killed.
-    output : str
-        End of the command's output.
-    """
-
-    id: str
-    kind: str
-    subject: str
-    arguments: list[str]
-    started_at: str
+    id: str  # in URLs; sorts by the start of the jobs
+    kind: str  # one word, such as crawl, train, fetch, collect
+    subject: str  # path of the job's crawl or topic below the served folder
+    arguments: list[str]  # command line after "focuscrawl"
+    started_at: str  # ISO 8601, UTC
     state: JobState
-    exit_code: int | None
-    output: str
+    exit_code: int | None  # None while the command is running, and if it was killed
+    output: str  # end of the command's output
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields under the names of the JSON API."""
@@ -106,16 +87,10 @@ class Jobs:
 
     @property
     def _jobs(self) -> Path:
-        return plain_below(self._root, _FOLDER)
+        return safe_join(self._root, _FOLDER)
 
     def start(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
-        """Start a job; the parameters are attributes of `Job`.
-
-        Raises
-        ------
-        UserError
-            The folder cannot be written, or the command would follow a symbolic link in it.
-        """
+        """Start a job; the parameters are attributes of `Job`."""
         _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
@@ -124,7 +99,7 @@ class Jobs:
         order |= {"begun": now.isoformat(timespec="seconds")}
         try:
             folder.mkdir(parents=True)
-            write_whole(folder / _JOB_FILE, json.dumps(order))
+            write_atomically(folder / _JOB_FILE, json.dumps(order))
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
         # not read from the job's file, which somebody else may have written
@@ -186,7 +161,7 @@ class Jobs:
         """Read a job from its files; None if they are damaged."""
         try:
             # read before the outcome, because the job may end in between
-            running = is_held(self._jobs / name / _LOCK_FILE)
+            running = is_locked(self._jobs / name / _LOCK_FILE)
             order = self._read_json(name, _JOB_FILE)
             code = self._read_json(name, _OUTCOME_FILE).get("exit_code")
             if code is not None:
@@ -207,7 +182,7 @@ class Jobs:
 
     def _read_json(self, name: str, file: str) -> dict[str, Any]:
         try:
-            with open(self._jobs / name / file, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / file, "rb", opener=open_nofollow) as opened:
                 found = json.loads(opened.read(_MAX_FILE))
         except FileNotFoundError:
             return {}
@@ -217,7 +192,7 @@ class Jobs:
 
     def _read_output(self, name: str) -> str:
         try:
-            with open(self._jobs / name / _LOG_FILE, "rb", opener=open_plain) as opened:
+            with open(self._jobs / name / _LOG_FILE, "rb", opener=open_nofollow) as opened:
                 size = os.fstat(opened.fileno()).st_size
                 opened.seek(max(0, size - _MAX_OUTPUT))
                 end = opened.read(_MAX_OUTPUT).decode(errors="replace")
@@ -229,9 +204,9 @@ class Jobs:
 
     def _remove_oldest(self) -> None:
         for name in self._names()[:-_MAX_ENDED]:
-            folder = plain_below(self._jobs, name)
+            folder = safe_join(self._jobs, name)
             with suppress(UserError):  # a lock that is a link: this may not be a job's folder
-                if not is_held(folder / _LOCK_FILE):
+                if not is_locked(folder / _LOCK_FILE):
                     shutil.rmtree(folder, ignore_errors=True)  # does not follow links
 
 
@@ -240,18 +215,18 @@ def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
     for each in arguments:
         path = each if each.startswith("./") else each.partition("=")[2]
         if path.startswith("./"):
-            plain_below(root, path)
+            safe_join(root, path)
 
 
 def main() -> None:
     """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when the job is locked."""
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     with FileLock(folder / _LOCK_FILE, fallback_to_soft=False):
-        write_whole(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
+        write_atomically(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
         command = ["-m", "focuscrawl", *arguments]
-        with open(folder / _LOG_FILE, "wb", opener=open_plain) as log:
+        with open(folder / _LOG_FILE, "wb", opener=open_nofollow) as log:
             process = start_python(command, stdout=log, stderr=log)
 
             def forward_signal(signum: int, _: object) -> None:
@@ -260,7 +235,7 @@ def main() -> None:
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, forward_signal)
             code = process.wait()
-        write_whole(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
+        write_atomically(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
-from focuscrawl.foundation.files import plain_below
+from focuscrawl.foundation.files import safe_join
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.report.url_tables import WaitingUrl
+    from focuscrawl.report.url_tables import QueuedUrl
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.topics import TopicDefinition
@@ -85,7 +85,7 @@ def routes(context: StudioContext) -> list[Route]:
                 return load_crawl_definition(store, path)
 
         applier.record_frontier(path)
-        definition = plain_below(path, DEFINITION_FILE)
+        definition = safe_join(path, DEFINITION_FILE)
         edit_definition(definition, lambda known: with_judgement(known, url, good=verdict), create)
         questions.settle(path, url, skipped=False)
         if crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC:
@@ -130,7 +130,7 @@ class _Application:
 
     judged: frozenset[str]  # URLs judged before the run
     refused: int  # time of an earlier refusal, see `_refused_at`
-    after: list[WaitingUrl] | None = None  # the frontier after the run
+    after: list[QueuedUrl] | None = None  # the frontier after the run
 
 
 class JudgementApplier:
@@ -142,7 +142,7 @@ class JudgementApplier:
     def __init__(self, context: StudioContext) -> None:
         self._context = context
         self._applications: dict[Path, _Application] = {}
-        self._before: dict[Path, list[WaitingUrl]] = {}
+        self._before: dict[Path, list[QueuedUrl]] = {}
         self._in_background: set[Path] = set()
         self._lock = Lock()
 
@@ -245,25 +245,25 @@ def _refused_at(crawl: Path) -> int:
         return 0
 
 
-def _read_frontier(crawl: Path, n: int) -> list[WaitingUrl]:
+def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
     with closing(open_store(crawl)) as store:
         return frontier_top(store, n)
 
 
 def _judged_urls(crawl: Path) -> frozenset[str]:
-    path = plain_below(crawl, DEFINITION_FILE)
+    path = safe_join(crawl, DEFINITION_FILE)
     return read_definition(path).judged_urls if path.exists() else frozenset()
 
 
 def _only_host(crawl: Path) -> str:
     """Return the host of all good pages, from which a critic may learn the site, or empty."""
-    path = plain_below(crawl, DEFINITION_FILE)
+    path = safe_join(crawl, DEFINITION_FILE)
     good = read_definition(path).good if path.exists() else ()
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""
 
 
-def _compare_ranks(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
+def _compare_ranks(before: list[QueuedUrl], after: list[QueuedUrl]) -> list[dict[str, Any]]:
     old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
     rows = []
     for rank, each in enumerate(after, 1):

@@ -83,17 +83,9 @@ def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
 def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
     """Return the state of a crawl; the cost does not grow with the crawl.
 
-    Returns
-    -------
-    dict
-        ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``, ``pause`` or
-        ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent fetches,
-        ``last_fetch`` (ISO 8601, UTC).
-
-    Raises
-    ------
-    UserError
-        The crawl cannot be read.
+    The result has ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``,
+    ``pause`` or ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent
+    fetches, and ``last_fetch`` (ISO 8601, UTC).
     """
     with closing(open_store(named.path)) as store:
         state = named.read_state(store)
@@ -103,7 +95,7 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
         "about": state.about,
         "state": state.state,
         "running": state.running,
-        "wanted": str(named.control.wanted),
+        "wanted": str(named.control.command),
         "fetched": state.fetched,
         "harvest_rate": state.recent.harvest_rate,
         "pages_per_second": state.recent.pages_per_second,
@@ -112,19 +104,13 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 
 
 def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`.
-
-    Raises
-    ------
-    UserError
-        The crawl is not paused or not running, or the request cannot be written.
-    """
+    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`."""
     control = named.control
-    if wanted is Command.RUN and control.wanted is not Command.PAUSE:
+    if wanted is Command.RUN and control.command is not Command.PAUSE:
         raise UserError(f"{named.name} is not paused, so it cannot be resumed")
     if wanted is Command.STOP and not control.in_use:
         raise UserError(f"{named.name} is not running, so it cannot be stopped")
-    control.ask(wanted)
+    control.send(wanted)
     return crawl_summary(named)
 
 
@@ -138,7 +124,7 @@ def routes(context: StudioContext) -> list[Route]:
 
     def crawl(request: Request) -> dict[str, Any]:
         found = context.requested_crawl(request)
-        return crawl_summary(found) | {"status": status_of(found.path).plain()}
+        return crawl_summary(found) | {"status": status_of(found.path).to_dict()}
 
     def command_endpoint(wanted: Command) -> Endpoint:
         return lambda request: accepted_response(

@@ -34,30 +34,15 @@ _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
 
 @dataclass(frozen=True)
 class PageCard:
-    """A page for the judging form; all texts are untrusted.
-
-    Attributes
-    ----------
-    url, title : str
-    text : list of str
-        Paragraphs, up to 8,000 characters.
-    cut : bool
-        Whether the page has more text.
-    relevance : float, optional
-        Relevance by the critic; None without a critic.
-    reasons : WordReasons, optional
-        Words for and against the topic; None without a critic.
-    why : str
-        Kind of suggestion, see `focuscrawl.feedback.KINDS`; empty if a person named the page.
-    """
+    """A page for the judging form; all texts are untrusted."""
 
     url: str
     title: str
-    text: list[str]
-    cut: bool
-    relevance: float | None
-    reasons: WordReasons | None
-    why: str = ""
+    text: list[str]  # paragraphs, up to 8,000 characters
+    cut: bool  # whether the page has more text
+    relevance: float | None  # by the critic; None without a critic
+    reasons: WordReasons | None  # words for and against the topic; None without a critic
+    why: str = ""  # key of `focuscrawl.feedback.KINDS`; empty if a person named the page
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields for the JSON API."""
@@ -80,7 +65,7 @@ def read_page_card(
     """
     for web in webs:
         known = find_pages([web], [url]).get(url)
-        answer = None if known is None else HtmlAnswer.found(web, known.url)
+        answer = None if known is None else HtmlAnswer.from_web(web, known.url)
         if answer is not None:
             break
     else:
@@ -123,13 +108,7 @@ class Questions:
             return not asked.chosen.done()
 
     def next(self, crawl: Path) -> tuple[PageCard | None, int]:
-        """Return the next page to judge, or None, and the number of pages left.
-
-        Raises
-        ------
-        UserError
-            Pages of this crawl cannot be judged.
-        """
+        """Return the next page to judge, or None, and the number of pages left."""
         with self._lock:
             asked = self._by_crawl.get(crawl)
         if asked is None or asked.chosen is None or not asked.chosen.done():

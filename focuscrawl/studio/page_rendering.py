@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing
+from focuscrawl.foundation.files import update_lock
 from focuscrawl.report.templates import load_template
 from focuscrawl.studio.served_folder import NamedCrawl
 
@@ -55,34 +55,22 @@ _MAX_POSTED = 4 << 20  # bytes
 
 @dataclass(frozen=True)
 class StudioContext:
-    """Folder, jobs and options of a studio.
-
-    Attributes
-    ----------
-    folder : StudioFolder
-    jobs : Jobs
-    read_only : bool
-        Whether pages hide buttons and forms; `Access` refuses the requests.
-    base : str
-        Prefix of the paths of all pages.
-    stopping : Event
-        Set when the studio stops, so that streams end.
-    """
+    """Folder, jobs and options of a studio."""
 
     folder: StudioFolder
     jobs: Jobs
-    read_only: bool
-    base: str = ""
-    stopping: Event = field(default_factory=Event)
+    read_only: bool  # pages hide buttons and forms; `Access` refuses their requests
+    base: str = ""  # prefix of the paths of all pages
+    stopping: Event = field(default_factory=Event)  # set when the studio stops, to end streams
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:
         """Lock the starting of jobs against other requests and other studios of the folder.
 
-        The check whether a job is running, and the start of a job, belong into one block.
+        Check whether a job is running, and start the job, within one locked block.
         """
         try:
-            with changing(self.folder.root / "jobs"):
+            with update_lock(self.folder.root / "jobs"):
                 yield
         except OSError as error:
             raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None

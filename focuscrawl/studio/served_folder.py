@@ -14,7 +14,7 @@ from unicodedata import category
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import FORMAT, find_model
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import plain_below, read_regular
+from focuscrawl.foundation.files import read_regular, safe_join
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.status import ControlledCrawl, CurrentState
 
@@ -37,13 +37,8 @@ _DEMO_WEB = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 class StudioFolder:
     """Finds crawls, topics, critics and recordings in the folder `root`, and nowhere else.
 
-    The name of each is its path below the folder, with ``/``. Symbolic links are not followed,
-    hidden folders are skipped.
-
-    Raises
-    ------
-    UserError
-        The folder does not exist. Methods raise `UserError` for names that do not exist.
+    The name of a crawl, topic, critic or recording is its path below the folder, with ``/``.
+    Symbolic links are not followed, hidden folders are skipped.
     """
 
     def __init__(self, root: Path) -> None:
@@ -106,7 +101,7 @@ class StudioFolder:
 
     def safe_path(self, name: str) -> Path:
         """Return a path, which need not exist; raise `UserError` if a symbolic link is in it."""
-        return plain_below(self.root, name)
+        return safe_join(self.root, name)
 
     def name_of(self, path: Path) -> str:
         """Return the name of a path below the folder."""
@@ -123,7 +118,7 @@ class StudioFolder:
     def is_critic(self, path: Path) -> bool:
         """Return whether a folder is a critic, maybe damaged; folders with links are not."""
         linked = path.is_symlink() or any(each.is_symlink() for each in _entries(path))
-        return not linked and FORMAT.is_in(path)
+        return not linked and FORMAT.exists_in(path)
 
     def toml_files(self) -> list[Path]:
         """Return the files that may be topic definitions."""

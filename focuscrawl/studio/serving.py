@@ -113,11 +113,6 @@ class Studio:
     ----------
     address : str
         URL to open in a browser, with the token.
-
-    Raises
-    ------
-    UserError
-        The studio cannot listen on this address and port.
     """
 
     def __init__(

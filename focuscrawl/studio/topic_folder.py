@@ -14,7 +14,7 @@ from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, read_regular
+from focuscrawl.foundation.files import open_nofollow, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
@@ -23,7 +23,7 @@ from focuscrawl.studio.served_folder import read_kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
 from focuscrawl.topics.definition import class_tree, count_examples, mark_class, unmark_class
-from focuscrawl.webs.opening import check_named
+from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -141,7 +141,7 @@ class TopicFiles:
                     identity = store.identity()
                 if identity.get("web", LIVE) != LIVE:
                     name = identity.get("web_name", "")
-                    check_named(name, path)
+                    check_web_from_file(name, path)
                     found[name] = None
         return list(found)
 
@@ -156,7 +156,7 @@ class TopicFiles:
             if not crawl.exists or crawl.in_use:
                 continue
             try:
-                with open(path / _URLS_FILE, encoding="utf-8", opener=open_plain) as file:
+                with open(path / _URLS_FILE, encoding="utf-8", opener=open_nofollow) as file:
                     lines = file.read().splitlines()
             except (OSError, ValueError, UserError):
                 continue
@@ -218,17 +218,7 @@ _MAX_EXAMPLES = 200  # of a class
 def class_rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the classes below a class, or those with a text in their path.
-
-    Parameters
-    ----------
-    classes : Taxonomy
-    definition : TopicDefinition, optional
-        Definition with the marks and subclasses.
-    under : str
-        Path of the class.
-    search : str
-        Text in the path; empty: all.
+    """Return the classes below the class `under` whose paths contain the text `search`.
 
     Returns
     -------
@@ -330,7 +320,7 @@ class ExampleQueue:
         return None
 
     def skip(self, topic: TopicFiles, url: str) -> None:
-        """Do not show a page again."""
+        """Skip a page until the studio restarts."""
         with self._lock:
             self._skipped.setdefault(topic.name, set()).add(url)
 

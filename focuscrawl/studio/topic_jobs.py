@@ -8,11 +8,11 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, read_regular, write_whole
+from focuscrawl.foundation.files import open_nofollow, read_regular, write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.topics import read_definition
-from focuscrawl.webs.opening import check_named
+from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +35,6 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
 
     Pages are read from the recording that the definition names, or from recordings of fetched
     examples. Without recordings the job fetches the pages, and a sample of other pages.
-
-    Raises
-    ------
-    UserError
-        The definition belongs to a crawl, which trains its own critics, or is invalid.
     """
     check_not_of_crawl(topic)
     definition = _read_definition(topic)
@@ -69,7 +64,7 @@ def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
         topic.examples_folder.mkdir(exist_ok=True)
         web = _read_definition(topic).web
         if web is not None:
-            check_named(web, topic.name)
+            check_web_from_file(web, topic.name)
         webs = topic.recordings() if web is None else [web]
         arguments = [
             *("critic", "quality", topic.argument_of(critic)),
@@ -85,14 +80,7 @@ def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
 def start_fetching(
     context: StudioContext, topic: TopicFiles, urls: Sequence[str], web: str | None
 ) -> Job:
-    """Start a job that fetches pages to judge, or reads them from the recording `web`.
-
-    Raises
-    ------
-    UserError
-        All pages were fetched before, pages are being fetched, or the definition belongs to a
-        crawl.
-    """
+    """Start a job that fetches pages to judge, or reads them from the recording `web`."""
     check_not_of_crawl(topic)
     with context.job_lock():
         if context.jobs.running(FETCH, topic.name) is not None:
@@ -105,7 +93,7 @@ def start_fetching(
         file = context.folder.safe_path(f"{folder}/asked.txt")
         try:
             file.parent.mkdir(parents=True)
-            write_whole(file, "\n".join(new) + "\n")
+            write_atomically(file, "\n".join(new) + "\n")
         except OSError as error:
             raise UserError(f"{file} cannot be written: {error.strerror}") from None
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
@@ -132,7 +120,7 @@ def _read_definition(topic: TopicFiles) -> TopicDefinition:
 def read_quality(critic: Path) -> dict[str, Any] | None:
     """Read the measured quality of a critic, see `focuscrawl.critic.assessment`, or None."""
     try:
-        with open(_quality_file(critic), "rb", opener=open_plain) as file:
+        with open(_quality_file(critic), "rb", opener=open_nofollow) as file:
             found = json.loads(file.read(_MAX_FILE))
     except (OSError, UserError, ValueError, RecursionError):
         return None
@@ -142,13 +130,10 @@ def read_quality(critic: Path) -> dict[str, Any] | None:
 def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
     """Return the jobs and critics of a topic.
 
-    Returns
-    -------
-    dict
-        ``training``, ``measuring``, ``fetching``: the latest job of each kind, or None.
-        ``critics``: names. ``quality``: of the latest critic, or None. ``unmeasured``: whether
-        the latest critic has no measured quality, and no job has tried. ``running``: whether a
-        job is running.
+    ``training``, ``measuring``, ``fetching`` are the latest job of each kind, or None. ``critics``
+    has the names of the critics, ``quality`` the measured quality of the latest, or None.
+    ``unmeasured`` is True if no job has tried to measure the latest critic; ``running`` is True
+    if a job is running.
     """
     critics = topic.critics()
     newest = context.jobs.all(subject=topic.name)

@@ -17,7 +17,7 @@ from focuscrawl.critic.critic_files import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.urls import no_url, normalize
+from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.studio import listing, topic_folder
 from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -69,15 +69,8 @@ JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
 #: fields of a definition that the API returns
 _DEFINITION_FIELDS = (
-    "critic",
-    "web",
-    "topics",
-    "words",
-    "description",
-    "seeds",
-    "good",
-    "bad",
-    "classes",
+    *("critic", "web", "topics", "words", "description"),
+    *("seeds", "good", "bad", "classes"),
 )
 
 
@@ -85,18 +78,20 @@ def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the pages and their API."""
     examples = ExampleQueue()
 
-    def topic(request: Request) -> TopicFiles:
+    def find_topic(request: Request) -> TopicFiles:
         return TopicFiles(context.folder, context.folder.topic(request.path_params["name"]))
 
     return [
-        *_topic_api(context, topic, examples),
-        *_class_api(context, topic),
-        *_topic_pages(context, topic, examples),
+        *_topic_api(context, find_topic, examples),
+        *_class_api(context, find_topic),
+        *_topic_pages(context, find_topic, examples),
         *_class_pages(context),
     ]
 
 
-def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue) -> list[Route]:
+def _topic_api(
+    context: StudioContext, find_topic: FindTopic, examples: ExampleQueue
+) -> list[Route]:
     def create(_: Request, values: Mapping[str, Any]) -> Response:
         train = text_value(values, "train")
         created = TopicFiles(context.folder, create_topic(context.folder, values))
@@ -112,38 +107,40 @@ def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue)
         return JSONResponse([each._asdict() for each in found])
 
     def quality(request: Request) -> dict[str, Any] | None:
-        critics = topic(request).critics()
+        critics = find_topic(request).critics()
         return read_quality(critics[-1]) if critics else None
 
     def state(request: Request) -> dict[str, Any]:
-        found = training_state(context, topic(request))
+        found = training_state(context, find_topic(request))
         for name in ("training", "measuring", "fetching"):
             found[name] = None if found[name] is None else found[name].to_dict()
         return found
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        about, (url, verdict) = topic(request), parse_judgement(values)
-        check_not_of_crawl(about)
+        topic, (url, verdict) = find_topic(request), parse_judgement(values)
+        check_not_of_crawl(topic)
         if verdict is None:
-            examples.skip(about, url)
+            examples.skip(topic, url)
         else:
-            edit_definition(about.path, lambda known: with_judgement(known, url, good=verdict))
-            if about.critics() and count_new_judgements(about) >= RETRAIN_AFTER:
-                start_training(context, about)
+            edit_definition(topic.path, lambda known: with_judgement(known, url, good=verdict))
+            if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
+                start_training(context, topic)
         return JSONResponse({"url": url}, headers=JUDGED)
 
     def train(request: Request, _: Mapping[str, Any]) -> Response:
-        return accepted_response(start_training(context, topic(request)).to_dict(), JOBS_CHANGED)
+        job = start_training(context, find_topic(request))
+        return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     def measure(request: Request, _: Mapping[str, Any]) -> Response:
-        return accepted_response(start_measuring(context, topic(request)).to_dict(), JOBS_CHANGED)
+        job = start_measuring(context, find_topic(request))
+        return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     def fetch(request: Request, values: Mapping[str, Any]) -> Response:
         urls, web = parse_urls(text_values(values, "urls")), text_value(values, "web")
         if not urls:
             raise UserError("no pages to fetch: give one URL per line")
         recording = context.folder.recording(web) if web else None
-        job = start_fetching(context, topic(request), urls, recording)
+        job = start_fetching(context, find_topic(request), urls, recording)
         return accepted_response(job.to_dict(), JOBS_CHANGED)
 
     one = f"{PREFIX}/topics/{{name:path}}"
@@ -156,14 +153,16 @@ def _topic_api(context: StudioContext, topic: FindTopic, examples: ExampleQueue)
         post_route(f"{one}/examples", fetch),
         Route(f"{one}/quality", json_endpoint(quality)),
         Route(f"{one}/training", json_endpoint(state)),
-        Route(f"{one}/examples", json_endpoint(lambda request: examples.to_dict(topic(request)))),
-        Route(one, json_endpoint(lambda request: _definition_values(topic(request)))),
+        Route(
+            f"{one}/examples", json_endpoint(lambda request: examples.to_dict(find_topic(request)))
+        ),
+        Route(one, json_endpoint(lambda request: _definition_values(find_topic(request)))),
     ]
 
 
-def _class_api(context: StudioContext, topic: FindTopic) -> list[Route]:
+def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        about, good = topic(request), _parse_verdict(text_value(values, "verdict")) is True
+        topic, good = find_topic(request), _parse_verdict(text_value(values, "verdict")) is True
 
         def change(known: TopicDefinition) -> TopicDefinition:
             if known.critic is None:
@@ -171,18 +170,18 @@ def _class_api(context: StudioContext, topic: FindTopic) -> list[Route]:
             tree = topic_folder.load_class_tree(find_model(known.critic))
             return topic_folder.set_marked(known, text_value(values, "class"), tree, good=good)
 
-        edit_definition(about.path, change)
-        return JSONResponse(_definition_values(about), headers=_MARKED)
+        edit_definition(topic.path, change)
+        return JSONResponse(_definition_values(topic), headers=_MARKED)
 
     def split(request: Request, values: Mapping[str, Any]) -> Response:
-        about, name = topic(request), text_value(values, "sub").strip("/")
+        topic, name = find_topic(request), text_value(values, "sub").strip("/")
         path = f"{text_value(values, 'class')}/{name}"
         urls = parse_urls(text_values(values, "urls"))
         if not name or not urls:
             raise UserError("choose the pages to move, and give the name of their new subclass")
         marks = [path] if text_value(values, "only") else None
-        edit_definition(about.path, lambda known: split_classes(known, {path: urls}, marks))
-        return JSONResponse(_definition_values(about), headers=_MARKED)
+        edit_definition(topic.path, lambda known: split_classes(known, {path: urls}, marks))
+        return JSONResponse(_definition_values(topic), headers=_MARKED)
 
     def class_rows(request: Request) -> dict[str, Any]:
         tree = topic_folder.load_class_tree(context.folder.critic(request.path_params["name"]))
@@ -198,10 +197,12 @@ def _class_api(context: StudioContext, topic: FindTopic) -> list[Route]:
     ]
 
 
-def _topic_pages(context: StudioContext, topic: FindTopic, examples: ExampleQueue) -> list[Route]:
-    def shown(about: TopicFiles, here: str, **values: Any) -> dict[str, Any]:
-        known = {"topic": about, "definition": read_definition(about.path), "here": here}
-        return {**known, **training_state(context, about), **values}
+def _topic_pages(
+    context: StudioContext, find_topic: FindTopic, examples: ExampleQueue
+) -> list[Route]:
+    def shown(topic: TopicFiles, here: str, **values: Any) -> dict[str, Any]:
+        known = {"topic": topic, "definition": read_definition(topic.path), "here": here}
+        return {**known, **training_state(context, topic), **values}
 
     def new(request: Request) -> dict[str, Any]:
         asked = {name: request.query_params.get(name, "") for name in ("critic", "classes")}
@@ -211,26 +212,26 @@ def _topic_pages(context: StudioContext, topic: FindTopic, examples: ExampleQueu
         }
 
     def definition(request: Request) -> dict[str, Any]:
-        about = topic(request)
-        return shown(about, "definition", text=read_regular(about.path).decode())
+        topic = find_topic(request)
+        return shown(topic, "definition", text=read_regular(topic.path).decode())
 
     def training(request: Request) -> dict[str, Any]:
-        return shown(topic(request), "")
+        return shown(find_topic(request), "")
 
     def judging(request: Request) -> dict[str, Any]:
-        return shown(topic(request), "examples", recordings=context.folder.recordings())
+        return shown(find_topic(request), "examples", recordings=context.folder.recordings())
 
     def example(request: Request) -> dict[str, Any]:
-        about = topic(request)
-        values = {"card": examples.next(about), "left": len(examples.unjudged(about))}
-        return shown(about, "", **values, new=count_new_judgements(about), enough=RETRAIN_AFTER)
+        topic = find_topic(request)
+        values = {"card": examples.next(topic), "left": len(examples.unjudged(topic))}
+        return shown(topic, "", **values, new=count_new_judgements(topic), enough=RETRAIN_AFTER)
 
     def quality(request: Request) -> dict[str, Any]:
-        about = topic(request)
-        found = [read_quality(critic) for critic in about.critics()]
+        topic = find_topic(request)
+        found = [read_quality(critic) for critic in topic.critics()]
         earlier = found[-2] if len(found) > 1 else None
         curve = draw_reliability(found[-1]["bins"]) if found and found[-1] else None
-        return shown(about, "quality", earlier=earlier, curve=curve)
+        return shown(topic, "quality", earlier=earlier, curve=curve)
 
     one = "/topics/{name:path}"
     return [
@@ -248,14 +249,14 @@ def _class_pages(context: StudioContext) -> list[Route]:
         name, query = request.path_params["name"], request.query_params
         context.folder.critic(name)
         of = query.get("topic", "")
-        about = TopicFiles(context.folder, context.folder.topic(of)) if of else None
+        topic = TopicFiles(context.folder, context.folder.topic(of)) if of else None
         topics = listing.list_topics(context.folder)
         return {
             "name": name,
             "under": query.get("under", "/"),
             "search": query.get("q", ""),
-            "about": about,
-            "definition": None if about is None else read_definition(about.path),
+            "about": topic,
+            "definition": None if topic is None else read_definition(topic.path),
             "topics": [each["name"] for each in topics if each.get("critic") == name],
         }
 
@@ -282,18 +283,9 @@ def _class_pages(context: StudioContext) -> list[Route]:
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     """Write ``NAME/topic.toml``, and return its path.
 
-    Parameters
-    ----------
-    folder : StudioFolder
-    values : mapping of str to Any
-        ``name``; ``words``, phrases separated by commas; ``description``; ``urls``, on-topic
-        pages, also used as seeds; ``bad``, off-topic pages; ``critic`` and its ``classes`` on
-        topic; ``web``, a recording to read pages from. Values may be missing or empty.
-
-    Raises
-    ------
-    UserError
-        A value is invalid, or the values do not describe a topic.
+    The values are ``name``; ``words``, phrases separated by commas; ``description``; ``urls``,
+    on-topic pages, also used as seeds; ``bad``, off-topic pages; ``critic``, and its ``classes``
+    on topic; and ``web``, a recording to read pages from. Values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")
@@ -336,7 +328,7 @@ def parse_urls(lines: list[str]) -> list[str]:
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
-            raise UserError(f"{line!r:.120} {no_url(line)}")
+            raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 

@@ -1,7 +1,6 @@
-"""Topic trees with example URLs: what a critic is trained on and what a user points a crawl at.
+"""Topic trees with example URLs, for training critics and for choosing the topics of a crawl.
 
-Here: topic paths, the tree, its readers (label tables, Dmoz RDF) and the pruning that makes a
-tree fit to learn from [A02 section 3.1]. Not here: pages, training, judging.
+The package reads label tables and Dmoz dumps, and prunes trees before training [A02 section 3.1].
 """
 
 from focuscrawl.taxonomy.dmoz import read_dmoz

@@ -1,9 +1,9 @@
-"""Dmoz (Open Directory) dumps: ``content.rdf.u8``.
+"""Read dumps of Dmoz (Open Directory), ``content.rdf.u8``.
 
-The dumps are XML in name only: stray bytes, bare ampersands, unknown entities, tags left open.
-A conforming parser stops at the first, and libxml2's recovery loses every record after an
-unbalanced tag. So this is a scanner that knows only the few tags it needs, each of which can be
-told without knowing what surrounds it: damage costs the record it is in and no other.
+The dumps are invalid XML, with stray bytes, bare ampersands, unknown entities and unclosed tags.
+XML parsers stop at the first error, and libxml2 in recovery mode loses all records after an
+unbalanced tag. This module searches for a few tags by a regular expression, so an error affects
+one record only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import open_source
+from focuscrawl.foundation.user_input import open_maybe_gzip
 from focuscrawl.taxonomy.topic_tree import Sampling, Taxonomy, is_too_deep, normalise
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _CHUNK = 1 << 20  # bytes
 
-# <Topic r:id="Top/Arts"> … </Topic>, in it <link r:resource="http://…"/> (link1 for the best)
-# and <pdf|rss|atom r:resource=…/>; <ExternalPage about="http://…">, in it <topic>Top/Arts</topic>
+# <Topic r:id="Top/Arts"> … </Topic> contains <link r:resource="http://…"/> (link1 for the best)
+# and <pdf|rss|atom r:resource=…/>; <ExternalPage about="http://…"> has <topic>Top/Arts</topic>
 _TAG = re.compile(
     rb"<(?:"
     rb"(Topic|ExternalPage|link1?|pdf1?|rss1?|atom1?)\b"
@@ -35,49 +35,43 @@ _TAG = re.compile(
 )
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
 _NAMED_ENTITIES = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-# control characters, which terminals obey, and the surrogates that a numeric entity can smuggle in
+# control characters, which terminals interpret, and surrogates of numeric entities
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+")
 
 
 def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: int = 0) -> Taxonomy:
-    """Read the topics and example URLs of a Dmoz dump, plain or gzipped, as a stream.
+    """Read the unpruned topic tree of a Dmoz dump as a stream; Dmoz's ``Top`` is the root.
 
-    Examples are a topic's ``link`` and every ``ExternalPage`` that names the topic, each URL
-    once a topic. Addresses other than http and https are left out, and what Dmoz lists as PDF
-    or feed: a critic learns from web pages.
+    The examples of a topic are its distinct ``link`` and ``ExternalPage`` URLs with http or https,
+    except PDF documents and feeds.
 
     Parameters
     ----------
     path : ``content.rdf.u8`` or ``content.rdf.u8.gz``
-    max_examples : the most examples held of a topic, drawn uniformly; None for all. `prune`
-        needs as many as the larger of its own two bounds
-    random_state : seed of the draw; `prune` must be given the same
-
-    Returns
-    -------
-    Taxonomy
-        The tree as Dmoz has it, not pruned; Dmoz's ``Top`` is the root.
+    max_examples : maximum number of examples of a topic, sampled uniformly; None for all. Must not
+        be smaller than ``min_examples`` and ``max_examples`` of a later `prune`
+    random_state : seed of the sample; a later `prune` needs the same seed
 
     Raises
     ------
     UserError
-        If the file cannot be read or holds no Dmoz topics.
+        If the file cannot be read or has no Dmoz topics.
     """
     sampling = None if max_examples is None else Sampling(max_examples, random_state)
     examples: dict[str, list[str]] = {}
     large: set[str] = set()
-    with open_source(path) as source:
+    with open_maybe_gzip(path) as source:
         for topic, urls in _examples(source):
             known = examples.get(topic)
             merged = list(dict.fromkeys([*known, *urls])) if known else urls
             if sampling is not None and len(merged) > sampling.size:
                 large.add(topic)
-                # room for as many again, so that a topic that keeps coming is not drawn each time
+                # sampling at twice the size only, because a topic may occur many times
                 if len(merged) > 2 * sampling.size:
                     merged = sampling.draw(merged)
             examples[topic] = merged
     if not examples:
-        raise UserError(f"{path}: no Dmoz topics in it; give it a content.rdf.u8[.gz]")
+        raise UserError(f"{path}: the file has no Dmoz topics; give a file content.rdf.u8[.gz]")
     if sampling is not None:
         for topic in large:
             examples[topic] = sampling.draw(examples[topic])
@@ -85,10 +79,9 @@ def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: in
 
 
 def _examples(source: BinaryIO) -> Iterator[tuple[str, list[str]]]:
-    """Yield topics with examples of theirs, distinct; a topic may come again with others.
+    """Yield topics with distinct examples; a topic may occur again with other examples.
 
-    A dump lists a topic's links and right after it their pages, so nearly every topic comes
-    once and whole. One with more levels than a taxonomy may have is damage.
+    Topics with too many levels are errors of the dump, and are left out.
     """
     for topic, links in groupby(_links(source), key=itemgetter(0)):
         urls = dict.fromkeys(url for _, url in links if _is_web(url))
@@ -97,10 +90,10 @@ def _examples(source: BinaryIO) -> Iterator[tuple[str, list[str]]]:
 
 
 def _links(source: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield (topic, URL) in file order, with an empty URL where a topic begins."""
+    """Yield (topic, URL) in file order, with an empty URL at the start of a topic."""
     topic = page = ""
-    in_topic = False  # in a Topic; a link whose Topic tag was lost to damage has no topic
-    unwanted: set[str] = set()  # PDFs and feeds of the topic: they have pages of their own too
+    in_topic = False  # inside a Topic; links after a damaged Topic tag have no topic
+    unwanted: set[str] = set()  # PDF documents and feeds, which also have an ExternalPage
     for name, text in _tags(source):
         match name:
             case "Topic":
@@ -128,16 +121,16 @@ def _is_web(url: str) -> bool:
 
 
 def _tags(source: BinaryIO) -> Iterator[tuple[str, str]]:
-    """Yield the tags that matter: name and the one attribute or the text that counts."""
+    """Yield the name of each relevant tag with its attribute or text."""
     rest = b""
     while chunk := source.read(_CHUNK):
         rest += chunk
-        # the last tag opened may go on in the next chunk; one cut after "<" may be a closing one
+        # the last opening tag may continue in the next chunk
         end = rest.rfind(b"<")
         while end >= 0 and rest[end + 1 : end + 2] in (b"/", b""):
             end = rest.rfind(b"<", 0, end)
         yield from _scan_tags(rest[: max(end, 0)])
-        # a megabyte without a tag is damage: nothing there to wait for
+        # a megabyte without a tag is an error of the dump, and is dropped
         rest = rest[max(end, 0) :][-_CHUNK:]
     yield from _scan_tags(rest)
 
@@ -148,7 +141,7 @@ def _scan_tags(text: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _decode(text: bytes) -> str:
-    """Decode an attribute or text: UTF-8, or what editors left in it as Latin-1."""
+    """Decode an attribute or text, in UTF-8 or else in Latin-1."""
     try:
         decoded = text.decode()
     except UnicodeDecodeError:
@@ -159,7 +152,7 @@ def _decode(text: bytes) -> str:
 
 
 def _decode_entity(entity: re.Match[str]) -> str:
-    """Return what an entity stands for; a broken one stands for itself."""
+    """Return the character of an entity, or an invalid entity unchanged."""
     name, decimal, hexadecimal = entity.groups()
     if name:
         return _NAMED_ENTITIES[name]

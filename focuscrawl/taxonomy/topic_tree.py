@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import read_rows
+from focuscrawl.foundation.user_input import read_csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,24 +18,20 @@ if TYPE_CHECKING:
 
 ROOT = "/"
 OTHER = "Other"
-"""Name of the leaf that takes the examples an internal topic has of its own [A02 section 3.1]."""
+"""Name of the child with the own examples of an internal topic [A02 section 3.1]."""
 MAX_LEVELS = 100
-"""The most levels; all topics above one are topics too, so each costs the length of its path."""
+"""Maximum number of levels of a topic, because each topic also creates all its ancestors."""
 
-
-_MIN_SIMILARITY = 0.6  # difflib's own threshold for a close match
+_MIN_SIMILARITY = 0.6  # difflib's default threshold for a close match
 
 
 def normalise(topic: str) -> str:
-    """Write a topic the one way the taxonomy knows it.
+    """Normalise a topic path from a user, a table or a Dmoz dump.
 
-    A leading slash, no trailing one, no empty components, no blanks around components. Dmoz
-    writes its root ``Top`` and no leading slash: ``Top/Arts`` is ``/Arts``. A path with a
-    leading slash keeps a component ``Top``, so that normalising twice changes nothing.
-
-    Parameters
-    ----------
-    topic : path as a user, a table or a Dmoz dump spells it
+    A normalised path has a leading slash, no trailing slash, no empty components and no spaces
+    around components. Dmoz paths have no leading slash and the root ``Top``, so ``Top/Arts``
+    becomes ``/Arts``. The component ``Top`` of a path with a leading slash is kept, so that
+    normalisation is idempotent.
     """
     parts = [part for part in map(str.strip, topic.split("/")) if part]
     if parts and parts[0] == "Top" and not topic.lstrip().startswith("/"):
@@ -44,12 +40,12 @@ def normalise(topic: str) -> str:
 
 
 def parse_topics(text: str) -> tuple[str, ...]:
-    """Return the normalised paths that are written with commas between."""
+    """Return the normalised topic paths of a comma-separated text."""
     return tuple(normalise(part) for part in text.split(",") if part.strip())
 
 
 def is_too_deep(path: str) -> bool:
-    """Return whether a normalised `path` has more levels than a taxonomy may have."""
+    """Return whether a normalised `path` has more than `MAX_LEVELS` levels."""
     return path.count("/") > MAX_LEVELS
 
 
@@ -59,15 +55,15 @@ def parent(path: str) -> str:
 
 
 def child(path: str, name: str) -> str:
-    """Return the topic called `name` right below a normalised `path`."""
+    """Return the child `name` of a normalised `path`."""
     return f"{path.rstrip('/')}/{name}"
 
 
 def ancestors(path: str) -> list[str]:
-    """Return the topics above a normalised `path`, root first, without `path` itself.
+    """Return the topics above a normalised `path`, root first.
 
-    ``ancestors("/A/B/C")`` is ``["/", "/A", "/A/B"]``: with the path itself these are the
-    topic features of a page [A02 section 2.2].
+    ``ancestors("/A/B/C")`` is ``["/", "/A", "/A/B"]``. Ancestors and path together are the topic
+    features of a page [A02 section 2.2].
     """
     above: list[str] = []
     while path != ROOT:
@@ -77,39 +73,33 @@ def ancestors(path: str) -> list[str]:
 
 
 def lies_under(path: str, topics: Iterable[str]) -> bool:
-    """Return whether `path` is one of `topics` or below one; all are normalised."""
+    """Return whether `path` is one of `topics` or a descendant; all paths are normalised."""
     return any(f"{path}/".startswith(f"{topic.rstrip('/')}/") for topic in topics)
 
 
 class Sampling(NamedTuple):
-    """How large topics are cut down: of their URLs, those with the smallest hashes are kept.
+    """Samples the URLs of large topics uniformly: the URLs with the smallest hashes are kept.
 
-    The k smallest hashes of a union are among the k smallest of its parts. So a topic may be cut
-    down while it is read, merged into its parent and cut again: the sample is that of cutting once
-    at the end, uniform whatever the order of reading and merging.
+    The k smallest hashes of a union are among the k smallest hashes of its parts. So topics can be
+    sampled while they are read, and again after merging, with the same result as at the end.
 
     Attributes
     ----------
-    size : examples kept of a topic, at most
-    random_state : seed of the hash that decides which
+    size : maximum number of examples of a topic
+    random_state : seed of the hash function
     """
 
     size: int
     random_state: int
 
     def draw(self, urls: Collection[str]) -> list[str]:
-        """Return `size` of `urls`, or all of them when they are no more.
-
-        Parameters
-        ----------
-        urls : distinct URLs, in any order: it does not change which are drawn
-        """
+        """Return a sample of up to `size` distinct `urls`, independent of their order."""
         if len(urls) <= self.size:
             return list(urls)
         key = str(self.random_state).encode()
 
         def rank(url: str) -> tuple[bytes, str]:
-            # lone surrogates (a mangled table) have no UTF-8 of their own
+            # damaged tables may have lone surrogates, which UTF-8 cannot encode
             encoded = url.encode("utf-8", "surrogatepass")
             return blake2b(encoded, digest_size=8, key=key).digest(), url
 
@@ -121,9 +111,9 @@ class Label(NamedTuple):
 
     Attributes
     ----------
-    url : the example, as the table spells it
+    url : URL of the example, as in the table
     topic : normalised topic path
-    split : ``train``: an example to learn from; ``test``: one to check a critic with
+    split : ``train`` for training, ``test`` for checking a critic
     """
 
     url: str
@@ -132,58 +122,55 @@ class Label(NamedTuple):
 
 
 def read_labels(path: str | Path) -> list[Label]:
-    """Read a label table: CSV with a header ``url,topic[,split]``, plain or gzipped.
+    """Read a label table, a CSV file with the header ``url,topic[,split]``.
 
     Parameters
     ----------
-    path : UTF-8 file; columns in any order, others are ignored. Without a ``split``, or where
-        it is empty, a row is for training.
+    path : UTF-8 file, may be gzipped; other columns are ignored. Rows without ``split`` are for
+        training
 
     Raises
     ------
     UserError
-        If the file cannot be read or decoded, lacks a column, has no rows or an incomplete one.
+        If the file cannot be read or decoded, lacks a column, or has no rows or incomplete rows.
     """
     labels = list(iterate_labels(path))
     if not labels:
-        raise UserError(f"{path}: no rows below the header; give it rows of url,topic[,split]")
+        raise UserError(f"{path}: no rows below the header; add rows of url,topic[,split]")
     return labels
 
 
 def iterate_labels(path: str | Path) -> Iterator[Label]:
     """Yield the rows of a label table one by one; see `read_labels`."""
-    for number, row in read_rows(path, ["url", "topic"], optional=["split"]):
+    for number, row in read_csv_rows(path, ["url", "topic"], optional=["split"]):
         for column in ("topic", "url"):
             if not row[column]:
                 raise UserError(
-                    f"{path}: row {number} has no {column}; fill it in or leave the row out"
+                    f"{path}: row {number} has no {column}; add the {column} or remove the row"
                 )
         yield Label(row["url"], normalise(row["topic"]), row["split"] or "train")
 
 
 class Taxonomy:
-    """A tree of topics with example URLs (methods 1). Not changed once made.
+    """An immutable tree of topics with example URLs (methods 1).
+
+    Topic paths of parameters are normalised by `normalise`.
 
     Parameters
     ----------
-    examples : example URLs of each topic's own, by topic path; topics above those named are
-        added without examples. A URL counts once in a topic.
-    sampling : how large topics were cut down while the examples were read, if any was
+    examples : own example URLs of each topic, by topic path; duplicates are removed. Ancestors are
+        added without examples
+    sampling : sampling of large topics during reading, if a topic was sampled
 
     Attributes
     ----------
-    topics : every topic, sorted, the root ``/`` included; an empty tree has none
-    leaves : the topics without children, sorted; the root, if it is the only topic
-    sampling : as given
+    topics : all topics, sorted, with the root ``/``; empty for an empty tree
+    leaves : topics without children, sorted; the root if there is no other topic
 
     Raises
     ------
     UserError
         If a topic has more than `MAX_LEVELS` levels.
-
-    Notes
-    -----
-    Methods take topics as users spell them (see `normalise`).
     """
 
     def __init__(
@@ -197,7 +184,7 @@ class Taxonomy:
             if is_too_deep(path):
                 raise UserError(
                     f"the topic {path[:60]}... has {path.count('/'):,} levels; "
-                    f"name topics with {MAX_LEVELS} at most"
+                    f"use at most {MAX_LEVELS} levels"
                 )
             known = self._examples.get(path)
             self._examples[path] = list(dict.fromkeys([*known, *urls] if known else urls))
@@ -212,17 +199,12 @@ class Taxonomy:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> Taxonomy:
-        """Make the tree of a label table; only rows of the split ``train`` are examples.
-
-        Parameters
-        ----------
-        labels : rows of the table; those of other splits are left out, topics they alone
-            name too: nothing could be learned of them
+        """Build the tree of the label rows of the split ``train``; other rows are ignored.
 
         Raises
         ------
         UserError
-            If there are labels, but none to learn from.
+            If all labels are of other splits.
         """
         examples: dict[str, list[str]] = {}
         others: set[str] = set()
@@ -233,19 +215,19 @@ class Taxonomy:
                 others.add(label.split)
         if others and not examples:
             raise UserError(
-                f"no label has the split train, only {', '.join(sorted(others))}; "
-                "name the rows to learn from train"
+                f"all labels are of the split {', '.join(sorted(others))}; give training rows "
+                "the split train"
             )
         return cls(examples)
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
-        """Every topic, sorted, the root included."""
+        """All topics, sorted, with the root."""
         return tuple(sorted(self._examples))
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """The topics without children, sorted; an empty tree has none."""
+        """The topics without children, sorted; empty for an empty tree."""
         return tuple(filter(self._is_leaf, self.topics))
 
     def _is_leaf(self, path: str) -> bool:
@@ -259,15 +241,15 @@ class Taxonomy:
         return f"<Taxonomy: {len(self.leaves)} leaves, {examples} examples>"
 
     def examples(self, topic: str) -> list[str]:
-        """Return the topic's own example URLs, without those below it; none if it is unknown."""
+        """Return a topic's own example URLs, without those of descendants; [] if unknown."""
         return list(self._examples.get(normalise(topic), ()))
 
     def children(self, topic: str) -> list[str]:
-        """Return the topics right below, sorted; none below a leaf or an unknown topic."""
+        """Return the children of a topic, sorted; [] for a leaf or an unknown topic."""
         return list(self._children.get(normalise(topic), ()))
 
     def descendants(self, topic: str) -> list[str]:
-        """Return every topic below, a topic before those below it; without the topic itself."""
+        """Return the descendants of a topic, parents before children."""
         below: list[str] = []
         pending = self.children(topic)[::-1]
         while pending:
@@ -277,22 +259,17 @@ class Taxonomy:
         return below
 
     def leaves_under(self, *topics: str) -> list[str]:
-        """Return the leaves at or below any of `topics`, sorted; [] when all are unknown."""
+        """Return the leaves at or below any of `topics`, sorted; [] if all topics are unknown."""
         found: set[str] = set()
         for topic in map(normalise, topics):
             found.update(filter(self._is_leaf, [topic, *self.descendants(topic)]))
         return sorted(found)
 
     def leaf_of(self, topic: str) -> str | None:
-        """Return the leaf of a pruned tree that pages labelled `topic` belong to.
+        """Return the leaf of a pruned tree for pages labelled `topic`.
 
-        A topic that is not in the tree belongs where pruning would have put it: to its nearest
-        ancestor that is. If that has topics below it, the leaf is its ``Other``.
-
-        Returns
-        -------
-        path of the leaf; None if the topic ends in an internal topic without ``Other``, as
-        any unknown first component does
+        Pruning merges a missing topic into its nearest ancestor, and the examples of an internal
+        topic into its child ``Other``. The result is None if this child is missing, too.
         """
         path = normalise(topic)
         while path not in self._examples and path != ROOT:
@@ -302,21 +279,15 @@ class Taxonomy:
         return path if self._is_leaf(path) else None
 
     def nearest(self, topic: str, n: int = 3) -> list[str]:
-        """Return up to `n` known topics with a name like `topic`, best first ('did you mean')."""
+        """Return up to `n` known topics with similar names, best first, for error messages."""
         return _nearest(normalise(topic), self.topics, n)
 
 
 def _nearest(topic: str, known: Iterable[str], n: int) -> list[str]:
-    """Return up to `n` of `known` that are most like `topic`, best first.
+    """Return up to `n` of the `known` paths that are most similar to `topic`, best first.
 
-    Two paths are as alike as their whole paths or their last components are, whichever is
-    more: both a slip of the hand in a long path and a bare name find their topic. Upper and
-    lower case, blanks and underscores are not told apart.
-
-    Parameters
-    ----------
-    topic, known : normalised paths
-    n : how many to return, at most; fewer when fewer are alike
+    Similarity is the maximum over whole paths and last components, so a long path with a typing
+    error and a bare name both find their topic. Case is ignored, and spaces equal underscores.
     """
     whole = SequenceMatcher(b=_normalise_case(topic), autojunk=False)
     last = SequenceMatcher(b=_normalise_case(topic.rpartition("/")[2]), autojunk=False)
@@ -326,7 +297,7 @@ def _nearest(topic: str, known: Iterable[str], n: int) -> list[str]:
             folded = _normalise_case(path)
             ratios = (_similarity(whole, folded), _similarity(last, folded.rpartition("/")[2]))
             if max(ratios) >= _MIN_SIMILARITY:
-                # among equals the other ratio decides, then the shorter path
+                # ties are broken by the other ratio, then by the length of the path
                 scored.append((-max(ratios), -min(ratios), len(path), path))
     return [path for *_, path in sorted(scored)[:n]]
 
@@ -336,7 +307,7 @@ def _normalise_case(path: str) -> str:
 
 
 def _similarity(matcher: SequenceMatcher[str], text: str) -> float:
-    """Return the likeness of `text`, or 0 when a cheap upper bound already rules it out."""
+    """Return the similarity of `text`, or 0 if a cheap upper bound is below the threshold."""
     matcher.set_seq1(text)
     if matcher.real_quick_ratio() < _MIN_SIMILARITY or matcher.quick_ratio() < _MIN_SIMILARITY:
         return 0.0

@@ -1,4 +1,4 @@
-"""Checks of what every critic has to guarantee."""
+"""Checks that every critic must pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _STRANGE = (
 def critic_checks(
     critic: Critic, *, pages: Sequence[PageView] = ()
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return the name of each check, and the check: it raises `AssertionError`.
+    """Return the name and function of each check, which raises `AssertionError` on failure.
 
     For pytest::
 
@@ -47,9 +47,11 @@ def critic_checks(
 
     Parameters
     ----------
-    critic : with its focus. Of a plain callable,
-        ``focuscrawl.critic.protocol.load_custom("module:callable", ["/Topic"])`` makes one
-    pages : to judge besides those of a small web and some strange ones
+    critic : Critic
+        Critic with its topics. For a plain callable, pass
+        ``focuscrawl.critic.protocol.load_custom("module:callable", ["/Topic"])``.
+    pages : Sequence[PageView]
+        Pages to judge in addition to those of a small web and some malformed pages.
     """
     web = example_web()
     answers = [web.fetch(url) for url in web.urls()]
@@ -60,24 +62,24 @@ def critic_checks(
     judged = [*pages, *ordinary, *strange]
 
     def run(check: Callable[[Critic, Sequence[PageView]], None]) -> None:
-        check(critic, copy.deepcopy(judged))  # a critic that changes pages fails one check only
+        check(critic, copy.deepcopy(judged))  # so a critic that changes pages fails one check only
 
     return [(check.__name__.removeprefix("_"), partial(run, check)) for check in _CHECKS]
 
 
 def check_critic(critic: Critic, *, pages: Sequence[PageView] = ()) -> None:
-    """Run all `critic_checks`, which have the same parameters.
+    """Run all checks of `critic_checks`, with the same parameters.
 
     Raises
     ------
     AssertionError
-        The first check that fails, named in a note.
+        A check fails; a note names the check.
     """
     run_checks(critic_checks(critic, pages=pages), critic)
 
 
 def _attributes_have_their_types(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that `classes`, `marked`, `examples` and `fingerprint` are of their types."""
+    """Check the types of `classes`, `marked`, `examples` and `fingerprint`."""
     assert isinstance(critic.classes, tuple)
     assert all(isinstance(name, str) and name for name in critic.classes)
     assert len(set(critic.classes)) == len(critic.classes)
@@ -90,11 +92,11 @@ def _attributes_have_their_types(critic: Critic, pages: Sequence[PageView]) -> N
 
 
 def _relevance_is_a_probability(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that `relevance` is float64 (n,) in [0, 1], on any page."""
+    """Check that `relevance` is float64 (n,) in [0, 1] for any page."""
     relevance = critic.judge(pages).relevance
     assert relevance.dtype == np.float64
     assert relevance.shape == (len(pages),)
-    assert ((relevance >= 0.0) & (relevance <= 1.0)).all()  # NaN is not
+    assert ((relevance >= 0.0) & (relevance <= 1.0)).all()  # fails for NaN
 
 
 def _probabilities_sum_to_one(critic: Critic, pages: Sequence[PageView]) -> None:
@@ -102,7 +104,7 @@ def _probabilities_sum_to_one(critic: Critic, pages: Sequence[PageView]) -> None
     probabilities = critic.judge(pages).probabilities
     if probabilities is None:
         return
-    assert critic.classes, "probabilities of classes that have no names"
+    assert critic.classes, "the critic has probabilities but no classes"
     assert probabilities.dtype == np.float64
     assert probabilities.shape == (len(pages), len(critic.classes))
     assert (probabilities >= 0.0).all()
@@ -110,7 +112,7 @@ def _probabilities_sum_to_one(critic: Critic, pages: Sequence[PageView]) -> None
 
 
 def _batch_and_order_do_not_matter(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that pages are judged one by one as they are together, in any order."""
+    """Check that a page has the same judgement alone, in a batch, and in any order."""
     together = critic.judge(pages)
     backwards = critic.judge([*reversed(pages)])
     _same(together, backwards, np.arange(len(pages))[::-1])
@@ -119,14 +121,14 @@ def _batch_and_order_do_not_matter(critic: Critic, pages: Sequence[PageView]) ->
 
 
 def _empty_batch_is_accepted(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that there are no judgements of no pages."""
+    """Check that an empty batch of pages has an empty judgement."""
     judgement = critic.judge([])
     assert judgement.relevance.shape == (0,)
     assert judgement.probabilities is None or len(judgement.probabilities) == 0
 
 
 def _judgements_can_be_repeated(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that the same pages again have the same judgement, to the bit."""
+    """Check that judging the same pages again gives bit-identical results."""
     one, other = critic.judge(pages), critic.judge(pages)
     np.testing.assert_array_equal(one.relevance, other.relevance)
     if one.probabilities is not None and other.probabilities is not None:
@@ -134,7 +136,7 @@ def _judgements_can_be_repeated(critic: Critic, pages: Sequence[PageView]) -> No
 
 
 def _pages_are_not_modified(critic: Critic, pages: Sequence[PageView]) -> None:
-    """Check that judging changes nothing in the pages, which others read too."""
+    """Check that judging does not modify the pages, which other components also read."""
     mine = copy.deepcopy([*pages])
     critic.judge(mine)
     for page, before in zip(mine, pages, strict=True):
@@ -146,7 +148,7 @@ def _pages_are_not_modified(critic: Critic, pages: Sequence[PageView]) -> None:
 
 
 def _same(together: Judgement, other: Judgement, at: NDArray[np.int64]) -> None:
-    """Raise unless `other` are the judgements at the places `at` of `together`."""
+    """Assert that `other` equals the judgements of `together` at the indices `at`."""
     np.testing.assert_allclose(other.relevance, together.relevance[at], atol=_PRECISION)
     assert (together.probabilities is None) == (other.probabilities is None)
     if together.probabilities is not None and other.probabilities is not None:

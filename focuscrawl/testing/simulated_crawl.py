@@ -1,4 +1,4 @@
-"""What the loop of a crawl asks of a strategy, in memory; a strategy under test."""
+"""A crawl in memory, reduced to the part that a strategy sees, and a strategy under test."""
 
 from __future__ import annotations
 
@@ -28,44 +28,46 @@ PRECISION = 1e-9
 
 
 class FetchOutcome(NamedTuple):
-    """A fetch as the store would keep it.
+    """The outcome of a fetch, as a crawl stores it."""
 
-    Attributes
-    ----------
-    url : its number
-    relevance : 0 for a duplicate
-    duplicate_of : number of the earlier page with the same body
-    page : as it was expanded; None if it was not
-    """
-
-    url: int
-    relevance: float
-    duplicate_of: int | None
-    page: StoredPage | None
+    url: int  # id
+    relevance: float  # 0 for a duplicate
+    duplicate_of: int | None  # id of the earlier page with the same body
+    page: StoredPage | None  # None for a duplicate
 
 
 class SimulatedCrawl:
-    """A crawl of a web in memory as a strategy sees it; lessons are learned in this thread.
+    """A crawl of a web in memory as a strategy sees it, with training in the same thread.
 
-    It fetches in the order of the real loop, without hosts, limits, redirects or a store. So it
-    can be interrupted anywhere, and all that the strategy has returned can be examined. Arrays
-    that the strategy gets cannot be written to.
+    Fetches have the order of a real crawl, without hosts, limits, redirects or a store. So tests
+    can interrupt the crawl at any fetch and examine all results of the strategy. Arrays passed to
+    the strategy are read-only.
 
     Parameters
     ----------
-    strategy : a new one
-    web, seeds, critic : what is crawled; seeds are URLs of the web
-    lag : fetches from the start of a lesson until it is adopted; None: the strategy's own
-    late : learn at the end of that time instead of at its start
-    lessons : False: no lessons
+    strategy : Strategy
+        A new strategy.
+    web, seeds, critic : Web, Sequence[str], Critic
+        Web to crawl, URLs of the web to start from, and critic.
+    lag : int or None
+        Fetches from the start of a training to the use of the model; the strategy's by default.
+    train_late : bool
+        Train when the model is used, not at the start.
+    trains : bool
+        False never trains the strategy.
 
     Attributes
     ----------
-    urls : all that are known, by number
-    queue : scores of the URLs that wait, by number; ``inf`` for seeds
-    outcomes : of all fetches, in their order
-    expansions : what the strategy returned for those fetched here, by number of the URL
-    lessons : those adopted here
+    urls : list[str]
+        Known URLs, by id.
+    queue : dict[int, float]
+        Score of each queued URL, by id; ``inf`` for seeds.
+    outcomes : list[FetchOutcome]
+        All fetches in order.
+    expansions : dict[int, Expansion]
+        Results of `Strategy.expand` in this run, by id of the page's URL.
+    updates : list[ModelUpdate]
+        Models used in this run.
     """
 
     def __init__(
@@ -76,56 +78,63 @@ class SimulatedCrawl:
         *,
         critic: Critic,
         lag: int | None = None,
-        late: bool = False,
-        lessons: bool = True,
+        train_late: bool = False,
+        trains: bool = True,
     ) -> None:
         self.strategy, self.web, self.critic = strategy, web, critic
         self.lag = strategy.lag if lag is None else lag
-        self.late = late
-        self._learns = strategy.learns and lessons
+        self.train_late = train_late
+        self._trains = strategy.learns and trains
         self.urls: list[str] = []
         self.queue: dict[int, float] = {}
         self.outcomes: list[FetchOutcome] = []
         self.expansions: dict[int, Expansion] = {}
-        self.lessons: list[ModelUpdate] = []
+        self.updates: list[ModelUpdate] = []
         self._url_ids: dict[str, int] = {}
         self._found: dict[int, tuple[int, int | None]] = {}  # depth and referrer
         self._bodies: dict[bytes, int] = {}
-        self._state: tuple[bytes, int] | None = None  # of the last lesson, and when it started
-        self._lesson: ModelUpdate | None = None
+        self._state: tuple[bytes, int] | None = (
+            None  # last model, and the fetches it is trained on
+        )
+        self._update: ModelUpdate | None = None
         self._started_at: int | None = None
         self._seeds = list(seeds)
         for seed in self._seeds:
             (known,) = web.resolve([seed])
             if known is None:
-                raise ValueError(f"{seed!r} is no URL of the web")
+                raise ValueError(f"{seed!r} is not a URL of the web")
             number = self._url_id(known, 0, None)
             self.queue[number] = np.inf
 
     @property
     def order(self) -> list[str]:
-        """The URLs fetched, in their order."""
+        """URLs in the order of their fetches."""
         return [self.urls[each.url] for each in self.outcomes]
 
     @property
     def scores(self) -> dict[str, float]:
-        """The scores of what waits, by URL."""
+        """Score of each queued URL."""
         return {self.urls[number]: score for number, score in self.queue.items()}
 
     def run(self, fetches: int) -> Self:
-        """Fetch so many pages, or all if there are fewer."""
+        """Fetch up to `fetches` pages."""
         for _ in range(fetches):
-            waiting = [url for url, score in self.queue.items() if score > -np.inf]
-            if not waiting:
+            queued = [url for url, score in self.queue.items() if score > -np.inf]
+            if not queued:
                 break
-            self.fetch(min(waiting, key=lambda url: (-self.queue[url], url)))
+            self.fetch(min(queued, key=lambda url: (-self.queue[url], url)))
             self._learn()
         return self
 
     def resumed(self, strategy: Strategy) -> SimulatedCrawl:
-        """Return this crawl as it is resumed, with a new strategy, if it is interrupted now."""
+        """Return a crawl that resumes this crawl with a new strategy."""
         again = SimulatedCrawl(
-            strategy, self.web, self._seeds, critic=self.critic, lag=self.lag, late=self.late
+            strategy,
+            self.web,
+            self._seeds,
+            critic=self.critic,
+            lag=self.lag,
+            train_late=self.train_late,
         )
         again.urls, again._url_ids = self.urls.copy(), self._url_ids.copy()
         again._found, again._bodies = self._found.copy(), self._bodies.copy()
@@ -151,7 +160,7 @@ class SimulatedCrawl:
         return again
 
     def fetch(self, number: int) -> None:
-        """Fetch a URL that waits; let the strategy observe it, and expand its page."""
+        """Fetch a queued URL, report the outcome to the strategy, and expand the page."""
         del self.queue[number]
         answer = self.web.fetch(self.urls[number])
         assert answer is not None
@@ -197,20 +206,20 @@ class SimulatedCrawl:
         return self._url_ids[url]
 
     def _learn(self) -> None:
-        """Start a lesson if one is due, and adopt the one that was started when it is time."""
-        if not self._learns:
+        """Start a training if one is due, and use the new model after the lag."""
+        if not self._trains:
             return
         fetched = len(self.outcomes)
         if self._started_at is None and self.strategy.is_training_due():
             self._started_at = fetched
-            self._lesson = None if self.late else self.strategy.learn()
+            self._update = None if self.train_late else self.strategy.learn()
         if self._started_at is not None and fetched >= self._started_at + self.lag:
-            lesson = self.strategy.learn() if self._lesson is None else self._lesson
-            self._started_at = self._lesson = None
-            self._update_queue((lesson.urls, lesson.scores))
-            self._update_queue(self.strategy.adopt(lesson))
-            self._state = lesson.state, lesson.trained_at_seq
-            self.lessons.append(lesson)
+            update = self.strategy.learn() if self._update is None else self._update
+            self._started_at = self._update = None
+            self._update_queue((update.urls, update.scores))
+            self._update_queue(self.strategy.adopt(update))
+            self._state = update.state, update.trained_at_seq
+            self.updates.append(update)
 
     def _update_queue(self, given: Scores) -> None:
         urls, scores = given
@@ -227,7 +236,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class StrategyUnderTest:
-    """A strategy under test, and what it crawls."""
+    """A strategy under test with its critic and web."""
 
     make: Factory
     critic: Critic
@@ -239,11 +248,11 @@ class StrategyUnderTest:
         marked = zip(self.critic.classes, self.critic.marked, strict=True)
         topics = tuple(name for name, on in marked if on)
         strategy = self.make(StrategyContext(self.critic, 0, self.web, topics))
-        assert isinstance(strategy, Strategy), f"{strategy!r} is no focuscrawl.strategies.Strategy"
+        assert isinstance(strategy, Strategy), f"{strategy!r} is not a focuscrawl Strategy"
         return strategy
 
     def start_crawl(self, **how: Any) -> SimulatedCrawl:
-        """Start a crawl with a new strategy; `how` is passed to `SimulatedCrawl`."""
+        """Start a crawl with a new strategy; `how` has the options of `SimulatedCrawl`."""
         return SimulatedCrawl(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
 
     def run_crawl(self, **how: Any) -> SimulatedCrawl:
@@ -252,17 +261,17 @@ class StrategyUnderTest:
 
     @cached_property
     def shared_crawl(self) -> SimulatedCrawl:
-        """A crawl for checks that do not change it."""
+        """A crawl shared by checks that do not change it."""
         return self.run_crawl()
 
     @cached_property
-    def without_lessons(self) -> SimulatedCrawl:
-        """A crawl without lessons, for checks that do not change it."""
-        return self.run_crawl(lessons=False)
+    def without_training(self) -> SimulatedCrawl:
+        """A crawl without training, shared by checks that do not change it."""
+        return self.run_crawl(trains=False)
 
 
 def assert_same_scores(left: Scores, right: Scores) -> None:
-    """Check that the same URLs have the same scores."""
+    """Assert that both sides have the same URLs with the same scores."""
     for (urls, scores), name in ((left, "left"), (right, "right")):
         assert len(urls) == len(scores), name
     np.testing.assert_equal(by_url(left), by_url(right))

@@ -1,4 +1,4 @@
-"""Checks of what every strategy has to guarantee."""
+"""Checks that every strategy must pass."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def strategy_checks(
     web: Web | None = None,
     seeds: Sequence[str] = (),
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return the name of each check, and the check: it raises `AssertionError`.
+    """Return the name and function of each check, which raises `AssertionError` on failure.
 
     For pytest::
 
@@ -54,10 +54,12 @@ def strategy_checks(
 
     Parameters
     ----------
-    make : creates a strategy from a `StrategyContext`: its class, or a `functools.partial` of it
-        that sets options. Strategies that learn should have lessons within 60 fetches
-    critic, web, seeds : what is crawled; by default a web in memory of 60 pages, and a critic of
-        one word
+    make : Callable[[StrategyContext], Strategy]
+        A strategy class, or a `functools.partial` of the class that sets options. A strategy that
+        learns must train within 60 fetches.
+    critic, web, seeds : Critic, Web, Sequence[str]
+        Critic, web and start URLs of the test crawls; by default a keyword critic and a web in
+        memory with 60 pages.
     """
     trial = StrategyUnderTest(
         make,
@@ -75,18 +77,18 @@ def check_strategy(
     web: Web | None = None,
     seeds: Sequence[str] = (),
 ) -> None:
-    """Run all `strategy_checks`, which have the same parameters.
+    """Run all checks of `strategy_checks`, with the same parameters.
 
     Raises
     ------
     AssertionError
-        The first check that fails, named in a note.
+        A check fails; a note names the check.
     """
     run_checks(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
 
 
 def run_checks(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
-    """Run checks one after another; add the name of one that fails as a note."""
+    """Run checks in turn; add the name of a failed check to the error as a note."""
     for name, check in checks:
         try:
             check()
@@ -95,19 +97,19 @@ def run_checks(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> 
             raise
 
 
-# -- what it returns -----------------------------------------------------------------------
+# -- results of expand -----------------------------------------------------------------------
 
 
 def _options_have_defaults(trial: StrategyUnderTest) -> None:
-    """Check that all parameters of the class but the context have a default."""
-    made = trial.make if isinstance(trial.make, type) else type(trial.strategy())
-    options = [*inspect.signature(made).parameters.values()][1:]
+    """Check that all parameters of the strategy except the context have defaults."""
+    strategy = trial.make if isinstance(trial.make, type) else type(trial.strategy())
+    options = [*inspect.signature(strategy).parameters.values()][1:]
     missing = [option.name for option in options if option.default is option.empty]
     assert not missing, f"options without a default: {missing}"
 
 
 def _every_link_has_a_score(trial: StrategyUnderTest) -> None:
-    """Check that `link_scores` is float64 (n,), each a number or -inf."""
+    """Check that `link_scores` is float64 (n,) with finite numbers or -inf."""
     crawl = trial.shared_crawl
     for number, expansion in crawl.expansions.items():
         page = next(each.page for each in crawl.outcomes if each.url == number)
@@ -117,7 +119,7 @@ def _every_link_has_a_score(trial: StrategyUnderTest) -> None:
 
 
 def _every_url_is_scored_once(trial: StrategyUnderTest) -> None:
-    """Check that `urls` are distinct, int64 (m,); `scores` float64 (m,), a number or -inf."""
+    """Check that `urls` are distinct int64 ids, and `scores` float64 numbers or -inf."""
     crawl = trial.shared_crawl
     for expansion in crawl.expansions.values():
         urls, scores = expansion.urls, expansion.scores
@@ -136,7 +138,7 @@ def _are_scores(scores: NDArray[np.float64]) -> None:
 
 
 def _refused_links_give_no_score(trial: StrategyUnderTest) -> None:
-    """Check that a URL has a score once a link to it has, none while all of them have -inf."""
+    """Check that a URL has a score if and only if a link to the URL has a score above -inf."""
     crawl = trial.shared_crawl
     followed: set[int] = set()
     scored: set[int] = set()
@@ -153,7 +155,7 @@ def _refused_links_give_no_score(trial: StrategyUnderTest) -> None:
 
 
 def _page_without_links_is_accepted(trial: StrategyUnderTest) -> None:
-    """Check that the expansion of a page without links to follow is empty."""
+    """Check that the expansion of a page without followable links is empty."""
     none = np.zeros(0, np.int64)
     strategy = trial.strategy()
     view = parse_page(b"", trial.seeds[0])
@@ -165,18 +167,18 @@ def _page_without_links_is_accepted(trial: StrategyUnderTest) -> None:
     assert np.isneginf(expansion.scores).all()
 
 
-def _worth_is_a_share(trial: StrategyUnderTest) -> None:
+def _page_value_is_a_share(trial: StrategyUnderTest) -> None:
     """Check that `page_value` of every fetched page is in [0, 1]."""
     crawl = trial.shared_crawl
     for outcome in crawl.outcomes:
         assert 0.0 <= crawl.strategy.page_value(outcome.url, outcome.relevance) <= 1.0
 
 
-# -- the same again ------------------------------------------------------------------------
+# -- repeated and resumed crawls -------------------------------------------------------------
 
 
 def _crawls_can_be_repeated(trial: StrategyUnderTest) -> None:
-    """Check that the same crawl again has the same order, and the same scores to the bit."""
+    """Check that repeating a crawl gives the same order and bit-identical scores."""
     one, other = trial.run_crawl(), trial.run_crawl()
     assert one.order == other.order
     assert one.scores == other.scores
@@ -186,9 +188,9 @@ def _crawls_can_be_repeated(trial: StrategyUnderTest) -> None:
         assert expansion.memo == same.memo
 
 
-def _recall_is_like_expand(trial: StrategyUnderTest) -> None:
-    """Check that `restore_page` returns what `expand` did, before any lesson."""
-    crawl = trial.without_lessons
+def _restore_page_equals_expand(trial: StrategyUnderTest) -> None:
+    """Check that `restore_page` returns the result of `expand`, before any training."""
+    crawl = trial.without_training
     strategy = trial.strategy()
     for outcome in crawl.outcomes:
         strategy.observe(outcome.url, outcome.relevance, outcome.duplicate_of)
@@ -199,7 +201,7 @@ def _recall_is_like_expand(trial: StrategyUnderTest) -> None:
 
 
 def _resumed_crawl_equals_uninterrupted_crawl(trial: StrategyUnderTest) -> None:
-    """Check that a resumed crawl has the same scores and order as one that is not interrupted."""
+    """Check that resumed and uninterrupted crawls have the same scores and order."""
     for lag in {0, trial.strategy().lag}:
         whole = trial.run_crawl(lag=lag)
         for stop in _STOPS:
@@ -212,11 +214,11 @@ def _resumed_crawl_equals_uninterrupted_crawl(trial: StrategyUnderTest) -> None:
             assert again.scores == whole.scores
 
 
-# -- lessons -------------------------------------------------------------------------------
+# -- training --------------------------------------------------------------------------------
 
 
-def _learning_strategy_has_lessons(trial: StrategyUnderTest) -> None:
-    """Check that one that `learns` has lessons, numbered from 1, and another has none."""
+def _learning_strategy_trains(trial: StrategyUnderTest) -> None:
+    """Check that a strategy that `learns` trains models with versions 1, 2, ..., others none."""
     crawl = trial.run_crawl()
     strategy = crawl.strategy
     if not strategy.learns:
@@ -224,53 +226,53 @@ def _learning_strategy_has_lessons(trial: StrategyUnderTest) -> None:
         assert not strategy.is_training_due()
         assert len(strategy.rescore()[0]) == 0
         return
-    assert crawl.lessons, f"no lesson within {len(crawl.outcomes)} fetches"
-    assert [lesson.version for lesson in crawl.lessons] == [*range(1, len(crawl.lessons) + 1)]
-    assert strategy.model_version == len(crawl.lessons)
+    assert crawl.updates, f"no training within {len(crawl.outcomes)} fetches"
+    assert [update.version for update in crawl.updates] == [*range(1, len(crawl.updates) + 1)]
+    assert strategy.model_version == len(crawl.updates)
     before = 0
-    for lesson in crawl.lessons:
-        assert before < lesson.trained_at_seq <= len(crawl.outcomes)
-        before = lesson.trained_at_seq
-        assert len(np.unique(lesson.urls)) == len(lesson.urls) == len(lesson.scores)
-        assert not np.isnan(lesson.scores).any()
-        assert isinstance(lesson.state, bytes)
-        assert lesson.instances >= 0
-        json.dumps(dict(lesson.metrics))
+    for update in crawl.updates:
+        assert before < update.trained_at_seq <= len(crawl.outcomes)
+        before = update.trained_at_seq
+        assert len(np.unique(update.urls)) == len(update.urls) == len(update.scores)
+        assert not np.isnan(update.scores).any()
+        assert isinstance(update.state, bytes)
+        assert update.instances >= 0
+        json.dumps(dict(update.metrics))
 
 
-def _lesson_uses_only_earlier_pages(trial: StrategyUnderTest) -> None:
-    """Check that pages judged while a lesson is learned do not change it."""
+def _training_uses_only_earlier_pages(trial: StrategyUnderTest) -> None:
+    """Check that pages judged during a training do not change the model."""
     lag = max(trial.strategy().lag, 2)
     early = trial.run_crawl(lag=lag)
-    late = trial.run_crawl(lag=lag, late=True)
+    late = trial.run_crawl(lag=lag, train_late=True)
     assert late.order == early.order
     assert late.scores == early.scores
-    for one, other in zip(early.lessons, late.lessons, strict=True):
+    for one, other in zip(early.updates, late.updates, strict=True):
         assert (one.version, one.trained_at_seq) == (other.version, other.trained_at_seq)
         assert_same_scores((one.urls, one.scores), (other.urls, other.scores))
 
 
-# -- in rounds -----------------------------------------------------------------------------
+# -- crawls in rounds ------------------------------------------------------------------------
 
 
-def _links_can_be_recalled_in_another_process(trial: StrategyUnderTest) -> None:
-    """Check that links in parts, and otherwise numbered, give URLs the same scores."""
-    crawl = trial.without_lessons
+def _links_can_be_restored_in_another_process(trial: StrategyUnderTest) -> None:
+    """Check that links restored in parts, with other URL ids, give URLs the same scores."""
+    crawl = trial.without_training
     if not crawl.strategy.in_rounds:
         return
     there = trial.strategy()
-    number = np.argsort(np.random.default_rng(0).random(len(crawl.urls)))  # of each URL there
+    number = np.argsort(np.random.default_rng(0).random(len(crawl.urls)))  # new id of each URL
     for outcome in crawl.outcomes:
         there.observe_earlier_fetch(int(number[outcome.url]), outcome.relevance)
         page = outcome.page
         if page is None or not len(page.targets):
             continue
         parts = _parts(crawl.strategy, page, [host(url) for url in crawl.urls])
-        told = [
+        renumbered = [
             replace(part, url=int(number[part.url]), targets=number[part.targets])
             for part in parts
         ]
-        urls, scores = there.restore_pages(told)
+        urls, scores = there.restore_pages(renumbered)
         assert len(np.unique(urls)) == len(urls)
         expansion = crawl.expansions[outcome.url]
         here = by_url((number[expansion.urls], expansion.scores))
@@ -281,7 +283,7 @@ def _links_can_be_recalled_in_another_process(trial: StrategyUnderTest) -> None:
 
 
 def _parts(strategy: Strategy, page: StoredPage, hosts: list[str]) -> list[StoredPage]:
-    """Cut a page up as for buckets of a host each."""
+    """Split a page into one part for each host of its links."""
     names = np.array([hosts[target] for target in page.targets.tolist()])
     groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
     memos = strategy.split_memo(page.memo, groups)
@@ -291,9 +293,9 @@ def _parts(strategy: Strategy, page: StoredPage, hosts: list[str]) -> list[Store
     ]
 
 
-def _recall_all_is_recall_of_each(trial: StrategyUnderTest) -> None:
+def _restore_pages_equals_restore_page(trial: StrategyUnderTest) -> None:
     """Check that `restore_pages` returns the scores of `restore_page`, each URL once."""
-    crawl = trial.without_lessons
+    crawl = trial.without_training
     if not crawl.strategy.in_rounds:
         return
     pages = [each.page for each in crawl.outcomes if each.page is not None]
@@ -309,8 +311,8 @@ def _recall_all_is_recall_of_each(trial: StrategyUnderTest) -> None:
 
 
 def _one_process_can_train_for_all(trial: StrategyUnderTest) -> None:
-    """Check that what was judged can be trained on, and the lesson taken up, elsewhere."""
-    strategy = trial.run_crawl(lessons=False).strategy
+    """Check that a pool of judged links trains a model that other processes can use."""
+    strategy = trial.run_crawl(trains=False).strategy
     if not (strategy.learns and strategy.in_rounds):
         return
     judged = strategy.export_judged()
@@ -322,13 +324,13 @@ def _one_process_can_train_for_all(trial: StrategyUnderTest) -> None:
     state, instances, metrics = trainer.train_on_pool(pool)
     assert instances > 0
     json.dumps(metrics)
-    others = [trial.run_crawl(lessons=False).strategy for _ in range(2)]
+    others = [trial.run_crawl(trains=False).strategy for _ in range(2)]
     found: list[dict[int, float]] = []
     for other in others:
-        lesson = other.load_trained(5, state)
-        assert lesson.version == 5
-        found.append(by_url((lesson.urls, lesson.scores)))
-        other.adopt(lesson)
+        update = other.load_trained(5, state)
+        assert update.version == 5
+        found.append(by_url((update.urls, update.scores)))
+        other.adopt(update)
         assert other.model_version == 5
     assert found[0] == found[1]
     assert not np.isnan([*found[0].values()]).any()
@@ -340,13 +342,13 @@ _CHECKS: Sequence[Callable[[StrategyUnderTest], None]] = (
     _every_url_is_scored_once,
     _refused_links_give_no_score,
     _page_without_links_is_accepted,
-    _worth_is_a_share,
+    _page_value_is_a_share,
     _crawls_can_be_repeated,
-    _recall_is_like_expand,
+    _restore_page_equals_expand,
     _resumed_crawl_equals_uninterrupted_crawl,
-    _learning_strategy_has_lessons,
-    _lesson_uses_only_earlier_pages,
-    _links_can_be_recalled_in_another_process,
-    _recall_all_is_recall_of_each,
+    _learning_strategy_trains,
+    _training_uses_only_earlier_pages,
+    _links_can_be_restored_in_another_process,
+    _restore_pages_equals_restore_page,
     _one_process_can_train_for_all,
 )

@@ -1,4 +1,4 @@
-"""A web of a few pages in memory, a critic of one word, and real crawls of that web."""
+"""A web in memory, a keyword critic, and real crawls of that web, for tests."""
 
 from __future__ import annotations
 
@@ -33,17 +33,21 @@ if TYPE_CHECKING:
 
 
 class TinyWeb:
-    """Pages in memory that can be crawled like any recorded web (`webs.web_protocol.Web`).
+    """Pages in memory that can be crawled like a recorded web (`webs.web_protocol.Web`).
 
     Parameters
     ----------
-    pages : HTML by absolute URL
-    redirects : absolute URLs that are moved to others
+    pages : Mapping[str, str]
+        HTML of each absolute URL.
+    redirects : Mapping[str, str]
+        Target of each redirected absolute URL.
 
     Attributes
     ----------
-    name : "tiny"
-    fingerprint : hex digest; the same after the same calls of `put`
+    name : str
+        "tiny".
+    fingerprint : str
+        Hex digest; equal for webs with the same calls of `put`.
     """
 
     name = "tiny"
@@ -59,16 +63,13 @@ class TinyWeb:
             self.put(url, "", 301, location=target)
 
     def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
-        """Add the answer to requests for `url`, or replace it.
+        """Add or replace the response for the absolute URL `url`, HTML by default.
 
-        Parameters
-        ----------
-        headers : by their names in lower case with underscores, ``content_type="text/plain"``;
-            by default pages are HTML
+        Headers have lower-case names, as in ``content_type="text/plain"``.
         """
         known = normalize(url)
         if known is None:
-            raise ValueError(f"{url!r} is no absolute http(s) URL")
+            raise ValueError(f"{url!r} is not an absolute http(s) URL")
         given = {"content_type": "text/html", **headers}
         named = [(name.replace("_", "-").title(), value) for name, value in given.items()]
         answer = Answer(known, status, named, body.encode("utf-8", "surrogatepass"))
@@ -77,20 +78,20 @@ class TinyWeb:
         self.fingerprint = digest.hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return for each normalised URL that of its answer here; None if there is none."""
+        """Return the URL of the web for each normalised URL; None for unknown URLs."""
         found = (self._answers.get(_without_scheme(url)) for url in urls)
         return [None if answer is None else answer.url for answer in found]
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        """Return the response for a URL from `resolve`; None for unknown URLs."""
         return self._answers.get(_without_scheme(url))
 
     def urls(self) -> Iterator[str]:
-        """Iterate over the URLs of this web, in the order in which they were added."""
+        """Iterate over the URLs of the web in the order of `put`."""
         return (answer.url for answer in self._answers.values())
 
     def write(self, path: Path) -> Path:
-        """Write the web as a recording ``*.warc.gz``, for ``scrapy crawl ... -a web=PATH``."""
+        """Write the web to a WARC file ``*.warc.gz``, for ``scrapy crawl ... -a web=PATH``."""
         with WarcRecorder(path) as recorder:
             for answer in self._answers.values():
                 recorder.record(
@@ -118,8 +119,8 @@ SEED = "http://leaf.example/"
 def example_web() -> TinyWeb:
     """Return a web of 60 pages on three hosts, two thirds of them about tea.
 
-    It has pages with many links and with none, repeated links, links to the page itself and to
-    nowhere, and two pages with the same body.
+    Some pages have many links and some none. Some links are repeated, lead to their own page, or
+    lead nowhere. Two pages have the same body.
     """
     hosts = ("leaf", "cup", "form")
     urls = [SEED] + [
@@ -139,14 +140,18 @@ def example_web() -> TinyWeb:
 
 
 class KeywordCritic:
-    """A `Critic` of two classes: a page with the word is on the topic, others are not.
+    """A `Critic` of two classes, on topic and off topic, by the occurrence of a word.
 
     Parameters
     ----------
-    word : lower case
-    high, low : R(u) of pages with and without it
-    classes : names of the topic and of all else
-    reads_words : see `focuscrawl.critic.protocol.Critic`
+    word : str
+        Word in lower case.
+    high, low : float
+        Relevance of pages with and without the word.
+    classes : tuple[str, str]
+        Names of the topic and of the off-topic class.
+    reads_words : bool
+        See `focuscrawl.critic.protocol.Critic`.
     """
 
     marked = np.array([True, False])
@@ -182,15 +187,22 @@ def new_crawl(
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
     **config: Any,
 ) -> Crawl:
-    """Open a crawl of `web`, new or resumed, for `step`.
+    """Open a new or resumed crawl of `web`, for `step`.
 
     Parameters
     ----------
-    folder : of the crawl
-    web : None: a live crawl, whose pages the caller fetches
-    seeds : normalised URLs
-    strategy : name of an installed one, or what makes one
-    config : further attributes of `focuscrawl.crawl.CrawlConfig`: ``budget=10``
+    folder : Path
+        Folder of the crawl.
+    web : Web or None
+        Web to crawl; None for a live crawl, whose pages the caller fetches.
+    seeds : Sequence[str]
+        Normalised start URLs.
+    critic : Critic
+        Critic of the crawl.
+    strategy : str or Callable[[StrategyContext], Strategy]
+        Name of an installed strategy, or a function that creates the strategy.
+    config : Any
+        Other attributes of `focuscrawl.crawl.CrawlConfig`, such as ``budget=10``.
     """
     name = strategy if isinstance(strategy, str) else getattr(strategy, "__name__", "own")
     given = CrawlConfig(**{"topic": critic.classes[0], "closed": True, "strategy": name, **config})
@@ -214,14 +226,14 @@ def new_crawl(
 
 
 def step(crawl: Crawl) -> Visit | None:
-    """Fetch and judge the next page; None if nothing is left, or the budget is spent."""
+    """Fetch and judge the next page; None if the frontier is empty or the budget is spent."""
     while True:
         fetch = crawl.next(REPLAY_TIME)
         if fetch is not None:
             return process_answer(crawl, fetch, fetch_answer(crawl, fetch))
         if not crawl.is_waiting:
             return None
-        time.sleep(crawl.wait_time)  # waits for a lesson, or the store
+        time.sleep(crawl.wait_time)  # until a training or the store is done
 
 
 def crawl(
@@ -233,9 +245,9 @@ def crawl(
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
     **config: Any,
 ) -> list[Visit]:
-    """Crawl `web` until nothing is left or the budget is spent; return what was fetched.
+    """Crawl `web` until the frontier is empty or the budget is spent, and return the fetches.
 
-    For the parameters see `new_crawl`. A second call with the same folder resumes the crawl.
+    Parameters are those of `new_crawl`. A second call with the same folder resumes the crawl.
     """
     opened = new_crawl(folder, web, seeds, critic=critic, strategy=strategy, **config)
     visits = list(iter(lambda: step(opened), None))

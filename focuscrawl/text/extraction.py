@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
 
 from focuscrawl.errors import UserError, WorkerError
-from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import detect_language
@@ -45,26 +45,8 @@ _LICENSE = "a[rel~=license], link[rel~=license]"
 class PageText:
     """Text and metadata of a page; a field is empty, or None, if nothing was found.
 
-    Attributes
-    ----------
-    text, markdown : str
-        Main text without and with headings, lists and emphasis.
-    title, description, author : str
-        Metadata declared by the page.
-    date : date | None
-        Date of publication or of the last change.
-    language : str
-        ISO 639-1 code, detected from the words of `text` or else declared by the page.
-    confidence : float
-        Probability of the detected language; 0 if the language is only declared.
-    canonical : str
-        Canonical URL declared by the page.
-    license : str
-        URL or name of the licence that the page links to.
-    kind : str
-        Type of the page by its JSON-LD or Open Graph, such as ``Article``.
-    extractor : str
-        Library that found the text, or `VISIBLE`.
+    `focuscrawl.collection.collection.COLUMNS` describes the fields. The extractor is a library, or
+    `VISIBLE` if no library found the text.
     """
 
     text: str
@@ -113,7 +95,7 @@ def extract_text(
     UserError
         The libraries are not installed.
     """
-    with needs("text", "extracting text"):
+    with require_extra("text", "extracting text"):
         import lxml_html_clean  # noqa: F401, PLC0415 - required by trafilatura, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
         from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
@@ -228,7 +210,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
     UserError
         The library is not installed.
     """
-    with needs("pdf", "extracting the text of PDF files"):
+    with require_extra("pdf", "extracting the text of PDF files"):
         from focuscrawl.page.documents import pdf_text  # noqa: PLC0415
     found = pdf_text(body, url)
     text = "\n\n".join(filter(None, map(str.strip, found.pages)))[:LONGEST_TEXT]
@@ -263,8 +245,6 @@ class ExtractorPool:
 
     Parameters
     ----------
-    extractor : str
-        One of `EXTRACTORS`.
     longest : float
         Seconds of processor time for a page.
     memory : int

@@ -15,8 +15,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.databases import foreign_to, open_database
-from focuscrawl.foundation.model_folder import UNSOUND
+from focuscrawl.foundation.databases import find_foreign_objects, open_database
+from focuscrawl.foundation.model_folder import DECODING_ERRORS
 from focuscrawl.text.extraction import PageText
 
 if TYPE_CHECKING:
@@ -36,11 +36,6 @@ _LOCK_TIMEOUT = 60.0  # seconds to wait for another process that writes
 
 class TextStore:
     """Texts by the digest of the page's body; equal texts are stored once. Thread-safe.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the crawl.
 
     Raises
     ------
@@ -62,9 +57,9 @@ class TextStore:
             raise self._user_error(error) from None
 
     def _create_tables(self) -> None:
-        for name in foreign_to(self._database, _SCHEMA):
+        for name in find_foreign_objects(self._database, _SCHEMA):
             raise UserError(
-                f"{self._path} is not a text cache of focuscrawl (it has the table {name}): move "
+                f"{self._path} is not a text cache of focuscrawl (it has {name}): move "
                 "the file away, texts are extracted again"
             )
         # a crash of the machine may lose texts, which are then extracted again
@@ -95,7 +90,7 @@ class TextStore:
                 ).fetchone()
             if row is not None:
                 return None if row[0] is None else _unpack(row[1])
-        except (sqlite3.Error, *UNSOUND) as error:
+        except (sqlite3.Error, *DECODING_ERRORS) as error:
             raise self._user_error(error) from None
         raise KeyError(body)
 

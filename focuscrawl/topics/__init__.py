@@ -1,4 +1,4 @@
-"""Topic definitions: TOML files that people edit, bookmarks, and training critics from them.
+"""Topic definitions (TOML files that people edit), bookmarks, and training of critics from both.
 
 Choosing pages for a person to judge is in `focuscrawl.feedback`, applying a definition to a crawl
 in `focuscrawl.crawl.rejudging`.

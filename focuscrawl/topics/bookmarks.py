@@ -22,29 +22,17 @@ _MAX_TAGS = 200  # start and end tags read of one title
 
 
 class Bookmark(NamedTuple):
-    """A bookmark.
+    """A bookmark of a web page."""
 
-    Attributes
-    ----------
-    url : str
-        Normalised URL.
-    title : str
-    folder : str
-        Names of the bookmark's folders, outermost first, joined by ``/``.
-    """
-
-    url: str
+    url: str  # normalised
     title: str
-    folder: str
+    folder: str  # names of the bookmark's folders, outermost first, joined by "/"
 
 
 def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark]:
-    """Read the bookmarks of web pages in a ``bookmarks.html``, each URL once.
+    """Read the bookmarks of web pages from a file like ``bookmarks.html``, each URL once.
 
-    Parameters
-    ----------
-    folder : str, optional
-        Read only folders of this name, at any depth, and their subfolders.
+    If `folder` is given, only folders of this name, at any depth, and their subfolders are read.
 
     Raises
     ------
@@ -55,13 +43,7 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
 
 
 def parse_bookmarks(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
-    """Parse the text of a bookmarks file; error messages call the file `where`.
-
-    Raises
-    ------
-    UserError
-        The text has no bookmark, or no bookmark in `folder`.
-    """
+    """Parse the text of a bookmarks file, see `read_bookmarks`; error messages name `where`."""
     first: dict[str, Bookmark] = {}
     for each in _iter_bookmarks(text.encode(errors="replace")):
         first.setdefault(each.url, each)
@@ -78,7 +60,7 @@ def parse_bookmarks(text: str, where: str, folder: str | None = None) -> list[Bo
 
 
 def _iter_bookmarks(html: bytes) -> Iterator[Bookmark]:
-    """Yield bookmarks: a ``<DL>`` has a folder's content, the ``<H3>`` before it the name."""
+    """Yield bookmarks; a ``<DL>`` contains a folder, and the ``<H3>`` before has its name."""
     root = parse_tree(html)
     if root is None:
         return

@@ -12,9 +12,9 @@ from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import changing, write_whole
-from focuscrawl.foundation.urls import no_url, normalize
-from focuscrawl.foundation.user_input import read_toml, text_of
+from focuscrawl.foundation.files import update_lock, write_atomically
+from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
 from focuscrawl.taxonomy.topic_tree import parent
 
@@ -28,7 +28,7 @@ _TEXT_KEYS = ("critic", "web", "name", "description")
 _LIST_KEYS = ("topics", "words", "seeds", "good", "bad")
 _URL_KEYS = ("seeds", "good", "bad")
 _CLASSES_KEY = "classes"
-_MAX_ATTEMPTS = 5  # editors take no lock: a save between reading and writing needs a retry
+_MAX_ATTEMPTS = 5  # text editors ignore the lock: a save between read and write needs a retry
 _HEADING = "A topic definition: edit it, then apply it to a crawl with `focuscrawl topic apply`."
 
 
@@ -101,7 +101,7 @@ class TopicDefinition:
 
 
 def read_definition(path: str | Path) -> TopicDefinition:
-    """Read a definition.
+    """Read a topic definition from a TOML file.
 
     Raises
     ------
@@ -109,7 +109,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
         The file cannot be read, is not TOML, or has an invalid value.
     """
     try:
-        content = read_toml(text_of(Path(path)))
+        content = parse_toml(read_regular_text(Path(path)))
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror}; create a definition with focuscrawl topic new"
@@ -120,7 +120,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
-    """Write a definition atomically; comments of an existing file are kept.
+    """Write a topic definition atomically; comments of an existing file are kept.
 
     Raises
     ------
@@ -134,14 +134,14 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
     path = Path(path)
     try:
         if path.exists():
-            document = tomlkit.parse(text_of(path))
+            document = tomlkit.parse(read_regular_text(path))
         else:
             document = tomlkit.document()
             document.add(tomlkit.comment(_HEADING))
             document.add(tomlkit.nl())
         _update_document(document, definition)
         _parse_definition(str(path), document.unwrap())
-        write_whole(path, tomlkit.dumps(document))
+        write_atomically(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except (TOMLKitError, ValueError) as error:
@@ -155,12 +155,11 @@ def edit_definition(
 ) -> TopicDefinition:
     """Change a definition file while holding its lock; return the new definition.
 
-    Editors take no lock. If an editor saves the file meanwhile, the change is applied to the saved
-    file.
+    Text editors ignore the lock. If an editor saves the file meanwhile, the change is applied to
+    the saved file.
 
     Parameters
     ----------
-    path : Path
     change : callable
         Returns the changed definition. The callable runs again after a concurrent save.
     create : callable, optional
@@ -172,7 +171,7 @@ def edit_definition(
         The file cannot be read or written, or keeps changing.
     """
     try:
-        with changing(path):
+        with update_lock(path):
             for _ in range(_MAX_ATTEMPTS):
                 before = _read_bytes(path)
                 if before is None and create is not None:
@@ -286,18 +285,12 @@ def _parse_texts(where: str, name: str, values: object) -> tuple[str, ...]:
 def _parse_url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
-        raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
+        raise UserError(f"{where}: {text!r:.200} {invalid_url_message(text)}")
     return url
 
 
 def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
-    """Read the critic that a definition names; None if it names none.
-
-    Raises
-    ------
-    UserError
-        The critic does not exist or is damaged.
-    """
+    """Read the critic that a definition names; None if the definition names no critic."""
     if definition.critic is None:
         return None
     return read_critic(find_model(definition.critic))[0]

@@ -23,7 +23,7 @@ from focuscrawl.critic.languages import (
 from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, parse_description, parse_phrases
 from focuscrawl.critic.training import parse_topic_name, train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import SILENT
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_tree import child
@@ -51,23 +51,23 @@ def train_definition(
     webs: Sequence[Web],
     *,
     relevant: Collection[str] = (),
-    progress: Progress = SILENT,
+    progress: Progress = NO_PROGRESS,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 
     If the definition names a critic with a taxonomy, the new critic has the same classes and the
-    new subclasses. Its training pages are the examples of the old critic and the judged pages. A
-    good page becomes an example of its most probable marked class, a bad page of its most probable
-    unmarked class. Keywords become one more good page. With fewer than 100 off-topic examples,
-    general word frequencies are added to them, and all classes get the same prior.
+    new subclasses. The new critic is trained on the examples of the old critic and on the judged
+    pages. A good page becomes an example of its most probable marked class, a bad page of its most
+    probable unmarked class. Keywords become one more good page. If there are fewer than 100
+    off-topic examples, general word frequencies are added as one more off-topic example, and all
+    classes get the same prior.
 
     Without a critic, or with a critic of one topic, a few-shot critic is trained
-    (`focuscrawl.critic.training`) from keywords, the description and judged pages. Pages of the
-    webs are its sample of off-topic pages.
+    (`focuscrawl.critic.training`) from keywords, the description and judged pages. A sample of the
+    pages in `webs` serves as its off-topic pages.
 
     Parameters
     ----------
-    definition : TopicDefinition
     webs : sequence of Web
         Webs to read pages from, in this order.
     relevant : collection of str
@@ -105,12 +105,8 @@ def train_definition(
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
     words = [*definition.words, *filter(None, [definition.description])]
     if words:
-        usable.append(
-            (
-                ("", _largest_class(marked, leaves)),
-                dict.fromkeys(tokenize(words)[0], _PHRASE_WORD_COUNT),
-            )
-        )
+        bag = dict.fromkeys(tokenize(words)[0], _PHRASE_WORD_COUNT)
+        usable.append((("", _largest_class(marked, leaves)), bag))
     few = _add_background(usable, marked)
     trained = train_on_bags(
         usable,
@@ -168,20 +164,12 @@ def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
 class RankedClass(NamedTuple):
     """A node of the taxonomy and how well it fits a set of pages.
 
-    Attributes
-    ----------
-    topic : str
-        Path of the node.
-    share : float
-        Mean posterior of the node over the pages, in [0, 1]. The posterior of an inner node is
-        the sum over its leaves.
-    pages : int
-        Number of pages whose most probable leaf is the node or below it.
+    The posterior of an inner node is the sum over its leaves.
     """
 
-    topic: str
-    share: float
-    pages: int
+    topic: str  # path of the node
+    share: float  # mean posterior of the node over the pages, in [0, 1]
+    pages: int  # number of pages whose most probable leaf is the node or below it
 
 
 def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
@@ -342,9 +330,9 @@ def _classes_with_examples(marked: Sequence[str], trained: TrainedCritic) -> tup
 def _add_background(usable: list[Example], marked: Sequence[str]) -> bool:
     """Add general word frequencies to the off-topic examples if those are few.
 
-    Otherwise everyday words that only the on-topic pages happen to contain would count for the
-    topic, the more on-topic pages a person judges. So the largest off-topic class gets one more
-    page, as long as the on-topic pages together. It has the words of these pages in their general
+    With few off-topic examples, everyday words that only on-topic pages happen to contain would
+    count for the topic. Therefore the largest off-topic class gets one more page, as long as the
+    on-topic pages together. The added page has the words of the on-topic pages in their general
     English frequencies, or the everyday words of other languages.
 
     Returns

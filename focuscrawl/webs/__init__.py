@@ -1,7 +1,7 @@
 """Webs that need no network: recorded in WARC files, or generated.
 
-Here: the index over a recording, replay, recording, the synthetic web. Not here: the Scrapy
-download handler that serves them, which is `focuscrawl.downloadhandlers`.
+This package contains the index of recordings, replay, recording and the synthetic web. The Scrapy
+download handler that serves these webs is in `focuscrawl.downloadhandlers`.
 """
 
 from focuscrawl.webs.opening import open_web

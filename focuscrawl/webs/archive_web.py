@@ -1,4 +1,4 @@
-"""`ArchiveWeb`: answers URLs from WARC files anywhere, by an index of their records."""
+"""Answers requests with responses from WARC files on any file system (`ArchiveWeb`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pyarrow as pa
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import file_system_of, first_line, refuse_odd
+from focuscrawl.foundation.files import first_line, open_file_system, refuse_special_file
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.captures import REVISIT, CdxjIndex, best_of, surt
+from focuscrawl.webs.captures import REVISIT, CdxjIndex, select_captures, surt
 from focuscrawl.webs.columnar import ColumnarIndex
-from focuscrawl.webs.recorded_web import answer_of
+from focuscrawl.webs.recorded_web import decode_answer
 from focuscrawl.webs.warc_index import schemeless
-from focuscrawl.webs.warc_reading import SEEN, Record, content_length, read_record
+from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, content_length, read_record
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
@@ -28,36 +28,39 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_REMEMBERED = 100_000  # resolved URLs, about 50 MB
-_OPEN = 16  # WARC files
+_MAX_CACHED = 100_000  # resolved URLs, about 50 MB
+_MAX_OPEN_FILES = 16
 _GZIP = b"\x1f\x8b"
-_ELSEWHERE = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
+_OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
 
 
 class UnreadableError(Exception):
-    """An archive has not the record that its index names."""
+    """A record that the index of an archive names cannot be read."""
 
 
 class ArchiveWeb:
-    """The pages of WARC files, by an index of them.
+    """The pages of WARC files, found by an index of their records.
 
-    Nothing of it is read before it is asked for; a page is one range read of its WARC file. It
-    can be pickled: the copy opens the same index.
+    Fetching a page is one range read of its WARC file. A pickled copy opens the same index.
 
     Parameters
     ----------
-    index : a path or URI that ends in ``.cdxj`` or ``.parquet``
-    base : folder or URI that the names of WARC files are relative to; None: that of the index
+    index : str
+        Path or URI that ends in ``.cdxj`` or ``.parquet``.
+    base : str, optional
+        Folder or URI of the WARC files; by default the folder of the index.
 
     Attributes
     ----------
-    name : of the index, without its ending
-    fingerprint : hex digest of the index, of a CDXJ by samples: the same for a copy of it
+    name : str
+        File name of the index without ending.
+    fingerprint : str
+        Hex digest of the index (samples of a CDXJ), equal for a copy of the index.
 
     Raises
     ------
     UserError
-        The index cannot be read, or is none.
+        The index cannot be read or is invalid.
     """
 
     def __init__(self, index: str, base: str | None = None) -> None:
@@ -65,7 +68,7 @@ class ArchiveWeb:
         place, mark, options = index.partition("?")
         folder, name = place.rpartition("/")[::2]
         self.name = (name or index).removesuffix(".cdxj").removesuffix(".parquet")
-        files, path = file_system_of(index)
+        files, path = open_file_system(index)
         self._index: CaptureIndex = (CdxjIndex if place.endswith(".cdxj") else ColumnarIndex)(
             files, path, place
         )
@@ -73,13 +76,13 @@ class ArchiveWeb:
         start = folder or "." if base is None else base
         self._base = start.partition("?")[0].rstrip("/")
         own_options = mark + options if base is None else ""
-        self._files, below = file_system_of(start + own_options)
+        self._files, below = open_file_system(start + own_options)
         self._folder = below.rstrip("/")
-        self._open = lru_cache(_OPEN)(self._files.open_input_file)
+        self._open = lru_cache(_MAX_OPEN_FILES)(self._files.open_input_file)
         self._known: dict[str, Capture | None] = {}
         first = next(iter(self._index))
         try:
-            self._opened(first.filename)
+            self._open_warc(first.filename)
         except UnreadableError as error:
             logger.warning("%s: %s", place, error)
 
@@ -87,7 +90,7 @@ class ArchiveWeb:
         return (type(self), self._given)
 
     def urls(self) -> Iterator[str]:
-        """Iterate over every URL, in the order of the index.
+        """Yield every URL in the order of the index.
 
         Raises
         ------
@@ -97,18 +100,21 @@ class ArchiveWeb:
         last = ""
         for key, captures in groupby(self._index, key=lambda capture: capture.key):
             if key < last:
-                raise UserError(f"{self._index.name} is not sorted by its keys: {key} is too late")
+                raise UserError(
+                    f"{self._index.name} is not sorted: the key {key} comes too late; sort the "
+                    "index"
+                )
             last = key
-            yield from (capture.url for capture in best_of(captures, None).values())
+            yield from (capture.url for capture in select_captures(captures, None).values())
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL recorded, ``http`` or ``https``; None if none is."""
+        """Map each normalised URL to its recorded URL, ``http`` or ``https``; None if missing."""
         return [None if each is None else each.url for each in self._captures(urls)]
 
     def fetch(self, url: str) -> Answer | None:
-        """Return what was answered for a normalised URL; None if the index has none.
+        """Return the recorded response for a normalised URL; None if the index lacks the URL.
 
-        `Answer.failure` says why there is no record where the index names one.
+        `Answer.failure` is set if the record cannot be read.
         """
         capture = self._captures([url])[0]
         if capture is None:
@@ -116,64 +122,68 @@ class ArchiveWeb:
         try:
             record = self._record(capture)
             holder = self._original(record) if record.type == "revisit" else record
-            answer = answer_of(capture.url, record, holder)
+            answer = decode_answer(capture.url, record, holder)
         except UnreadableError as error:
             return Answer(capture.url, 0, [], b"", failure=str(error))
-        return answer or Answer(capture.url, 0, [], b"", failure=f"no answer {_where(capture)}")
+        return answer or Answer(
+            capture.url, 0, [], b"", failure=f"no HTTP response {_where(capture)}"
+        )
 
     def _captures(self, urls: Sequence[str]) -> list[Capture | None]:
         known = self._known
         new = {url for url in urls if url not in known}
         if new:
-            if len(known) + len(new) > _REMEMBERED:
+            if len(known) + len(new) > _MAX_CACHED:
                 known = self._known = {url: known[url] for url in urls if url in known}
             texts = frozenset(map(schemeless, new))
-            found = best_of(self._index.find(sorted({surt(url) for url in new})), texts)
+            found = select_captures(self._index.find(sorted({surt(url) for url in new})), texts)
             known.update((url, found.get(schemeless(url))) for url in new)
         return [known[url] for url in urls]
 
     def _record(self, capture: Capture) -> Record:
-        """Read a record, and no more of it than may count; raise UnreadableError."""
-        size = min(capture.length, SEEN)
+        """Read a record up to the size limit; raise UnreadableError."""
+        size = min(capture.length, MAX_RECORD_BYTES)
         try:
-            data = self._opened(capture.filename).read_at(size, capture.offset)
+            data = self._open_warc(capture.filename).read_at(size, capture.offset)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise UnreadableError(f"{first_line(error)} {_where(capture)}") from None
         record = read_record(data, capture.offset, data.startswith(_GZIP))
         if record is None or normalize(record.target) != normalize(capture.url):
-            raise UnreadableError(f"no record of it {_where(capture)}")
+            raise UnreadableError(f"no record of this URL {_where(capture)}")
         length = content_length(record.headers) or 0
         if not record.too_large and len(record.block) < length:
-            raise UnreadableError(f"not all of it {_where(capture)}")
+            raise UnreadableError(f"an incomplete record {_where(capture)}")
         return record
 
     def _original(self, revisit: Record) -> Record:
-        """Return the record that has the body of a revisit; raise UnreadableError."""
+        """Return the original record that a revisit record refers to; raise UnreadableError."""
         headers = revisit.headers
         url = normalize(revisit.refers_to) or ""
         at = "".join(filter(str.isdigit, headers.get("warc-refers-to-date", "")))[:14]
         digest = headers.get("warc-payload-digest", "").rpartition(":")[2]
         for capture in self._index.find([surt(url)] if url else []):
-            of_it = schemeless(normalize(capture.url) or "") == schemeless(url)
-            same = capture.timestamp == at or (
+            same_url = schemeless(normalize(capture.url) or "") == schemeless(url)
+            same_capture = capture.timestamp == at or (
                 digest != "" and capture.digest.rpartition(":")[2] == digest
             )
-            if of_it and same and capture.mime != REVISIT:
+            if same_url and same_capture and capture.mime != REVISIT:
                 return self._record(capture)
-        raise UnreadableError(f"the record of {url} that it refers to")
+        raise UnreadableError(f"the index lacks the original record of {url}")
 
-    def _opened(self, name: str) -> fs.NativeFile:
-        """Open a WARC file below the folder of the archive, and nothing else."""
-        if _ELSEWHERE.search(name):
-            raise UnreadableError(f"{name!r} leads out of {self._base}")
+    def _open_warc(self, name: str) -> fs.NativeFile:
+        """Open a WARC file; refuse paths outside the folder of the archive."""
+        if _OUTSIDE_PATH.search(name):
+            raise UnreadableError(f"the index names {name!r}, which is outside {self._base}")
         path = f"{self._folder}/{name}"
         try:
-            refuse_odd(self._files, path, self._folder)
+            refuse_special_file(self._files, path, self._folder)
             return self._open(path)
         except UserError as error:
             raise UnreadableError(str(error)) from None
         except (pa.ArrowException, OSError, ValueError) as error:
-            reason = "is not there" if isinstance(error, FileNotFoundError) else first_line(error)
+            reason = (
+                "does not exist" if isinstance(error, FileNotFoundError) else first_line(error)
+            )
             raise UnreadableError(f"{self._base}/{name} {reason}") from None
 
 

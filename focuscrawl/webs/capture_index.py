@@ -1,4 +1,4 @@
-"""Writes the index of WARC files: an answer a line or row, in the order of their keys."""
+"""Writes the index of WARC files: one line or row for each response, sorted by key."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.files import draft_of, open_regular, refuse_links
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.extras import require_extra
+from focuscrawl.foundation.files import open_regular, refuse_links, replace_atomically
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, normalize
 from focuscrawl.page import read_content_type
-from focuscrawl.webs.captures import LONGEST_LINE, REVISIT, Capture, line_of, surt
-from focuscrawl.webs.http_response import header, location_of, parse_response
-from focuscrawl.webs.warc_reading import Scan, answers_to_gets, warn_of_damage
-from focuscrawl.webs.web_protocol import LONGEST_URL
+from focuscrawl.webs.captures import MAX_LINE_BYTES, REVISIT, Capture, format_cdxj_line, surt
+from focuscrawl.webs.http_response import header, parse_response, redirect_target
+from focuscrawl.webs.warc_reading import WarcScan, read_get_responses, warn_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,29 +27,38 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs.warc_reading import Record
 
-ENDINGS = (".cdxj", ".parquet")  #: of indices
-_RUN = 250_000  # lines that are sorted in memory, about 100 MB
+ENDINGS = (".cdxj", ".parquet")  #: file name endings of indexes
+_RUN = 250_000  # lines sorted in memory at once, about 100 MB
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record without a date
 
 
 def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
-    """Write the index of WARC files, whole or not at all; return how many captures it has.
+    """Write the index of WARC files completely or not at all.
 
     Parameters
     ----------
-    out : ends in one of `ENDINGS`
-    base : folder below which the files are, and to which their names are relative
+    out : Path
+        File name with one of `ENDINGS`.
+    base : Path
+        Folder that contains the WARC files; file names in the index are relative to `base`.
+
+    Returns
+    -------
+    int
+        Number of captures.
 
     Raises
     ------
     UserError
-        A file is no WARC file, or not below `base`; the index cannot be written.
+        A file is not a WARC file or is outside `base`, or the index cannot be written.
     """
     if out.suffix not in ENDINGS:
-        raise UserError(f"{out}: an index ends in {' or '.join(ENDINGS)}")
+        raise UserError(
+            f"{out} is not a name for an index: end the name in {' or '.join(ENDINGS)}"
+        )
     named = [(path, _name(path, base)) for path in archives]
     if out.suffix == ".parquet":
-        with needs("parquet", "an index in Parquet"):
+        with require_extra("parquet", "an index in Parquet"):
             from focuscrawl.webs.columnar import write_columnar as write  # noqa: PLC0415
     else:
         write = write_cdxj
@@ -62,32 +70,34 @@ def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
             yield line
 
     try:
-        with draft_of(out) as draft, ExitStack() as stack:
-            write(counted(in_order(chain.from_iterable(map(_lines, named)), stack)), draft)
+        with replace_atomically(out) as draft, ExitStack() as stack:
+            write(counted(sorted_lines(chain.from_iterable(map(_lines, named)), stack)), draft)
     except OSError as error:
-        raise UserError(f"cannot write {out}: {error.strerror or error}") from None
+        raise UserError(
+            f"cannot write {out}: {error.strerror or error}; name another file"
+        ) from None
     return count
 
 
 def write_cdxj(lines: Iterable[bytes], path: Path) -> None:
-    """Write sorted lines."""
+    """Write sorted CDXJ lines to a file."""
     with path.open("wb") as file:
         file.writelines(lines)
 
 
-def captures_of(records: Iterable[Record], name: str) -> list[Capture]:
-    """Return the captures of a WARC file, in its order; `name` is what the index calls it."""
-    return answers_to_gets(records, lambda record: _capture(record, name))
+def list_captures(records: Iterable[Record], name: str) -> list[Capture]:
+    """Return the captures of a WARC file, with `name` as its file name in the index."""
+    return read_get_responses(records, lambda record: _capture(record, name))
 
 
-def in_order(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
-    """Yield lines in the order of their bytes; many are sorted in files that `stack` closes."""
+def sorted_lines(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
+    """Yield lines in byte order; sort many lines in temporary files, which `stack` closes."""
     runs: list[Iterable[bytes]] = []
     run: list[bytes] = []
     for line in lines:
         run.append(line)
         if len(run) == _RUN:
-            file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack does
+            file = stack.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes the file
             file.writelines(sorted(run))
             file.seek(0)
             runs.append(file)
@@ -102,21 +112,23 @@ def _lines(archive: tuple[Path, str]) -> Iterator[bytes]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     with file:
-        scan = Scan(path, file)
+        scan = WarcScan(path, file)
         # disable=None: no bar where standard error is not a terminal
         shown = tqdm(scan, unit="record", desc=f"index {path.name}", disable=None)
-        found = captures_of(shown, name)
+        found = list_captures(shown, name)
         if not scan.records:
-            raise UserError(f"{path} holds no whole WARC record: name a .warc or .warc.gz file")
+            raise UserError(
+                f"{path} contains no complete WARC record: name a .warc or .warc.gz file"
+            )
         size = os.fstat(file.fileno()).st_size
     warn_of_damage(path, size, scan.records, scan.truncated_at, scan.damaged)
-    lines = map(line_of, found)
-    yield from (line for line in lines if len(line) < LONGEST_LINE)
+    lines = map(format_cdxj_line, found)
+    yield from (line for line in lines if len(line) < MAX_LINE_BYTES)
 
 
 def _capture(record: Record, name: str) -> Capture | None:
     url = normalize(record.target)
-    if url is None or max(len(url), len(record.target)) > LONGEST_URL:
+    if url is None or max(len(url), len(record.target)) > MAX_URL_LENGTH:
         return None
     status: int | None = 200
     kind, redirect = record.headers.get("content-type", ""), None
@@ -127,7 +139,7 @@ def _capture(record: Record, name: str) -> Capture | None:
         headers = [] if response is None else response.headers
         status = None if response is None else response.status
         kind = header(headers, "content-type")
-        redirect = location_of(url, headers) if status and status // 100 == 3 else None
+        redirect = redirect_target(url, headers) if status and status // 100 == 3 else None
     elif record.type != "resource":
         return None
     media_type, _ = read_content_type(kind)
@@ -155,13 +167,13 @@ def _second(date: str) -> str:
 
 
 def _name(path: Path, base: Path) -> str:
-    name = os.path.relpath(path, base)  # of links as they are named
+    name = os.path.relpath(path, base)  # without resolving links
     if name.startswith(".."):
         raise UserError(
-            f"{path} is not below {base}, where its name in the index begins: name another --base"
+            f"{path} is not below the base folder {base} of the index: name another --base"
         )
     try:
         refuse_links(path, base)
     except UserError as error:
-        raise UserError(f"{error}, or name what it leads to, with another --base") from None
+        raise UserError(f"{error}, or name the target of the link with another --base") from None
     return name

@@ -1,7 +1,7 @@
-"""Captures: records as an index of an archive has them, which one of a URL counts; CDXJ.
+"""Captures (index entries of recorded responses), their selection by URL, and CDXJ indexes.
 
-The names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), which pywb and OutbackCDX
-read and write, too.
+The names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), the index format of pywb
+and OutbackCDX.
 """
 
 from __future__ import annotations
@@ -15,29 +15,28 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import first_line, refuse_odd
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.files import first_line, refuse_special_file
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
 from focuscrawl.webs.http_response import NOT_MODIFIED
 from focuscrawl.webs.warc_index import schemeless, status_rank
-from focuscrawl.webs.web_protocol import LONGEST_URL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyarrow import fs
 
-REVISIT = "warc/revisit"  #: media type that indices give to records without a body of their own
-_AT = re.compile(r"\d{14}")
+REVISIT = "warc/revisit"  #: media type of revisit records, which have no body, in indexes
+_TIMESTAMP = re.compile(r"\d{14}")
 _MOST_DIGITS = 15
 
-LONGEST_LINE = 1 << 15  #: bytes
-_BLOCK = 1 << 16  # bytes; a line belongs to the block it starts in
-_TAIL = 1 << 10  # bytes read beyond a block, as its last line hardly ends with it
-_BLOCKS = 256  # that are held, about 20 MB
-_FIRSTS = 1 << 16  # keys of blocks that are held, about 10 MB
-_SAMPLES = 16  # blocks whose content makes the fingerprint
-_HEADER = b"!"  # starts lines about the index itself
-_BEHIND = b"\xff"  # sorts behind every line
+MAX_LINE_BYTES = 1 << 15
+_BLOCK = 1 << 16  # bytes; a line belongs to the block in which the line starts
+_TAIL = 1 << 10  # bytes read beyond a block, which usually contain the end of its last line
+_CACHED_BLOCKS = 256  # about 20 MB
+_CACHED_KEYS = 1 << 16  # first keys of blocks, about 10 MB
+_SAMPLES = 16  # blocks that the fingerprint includes
+_HEADER = b"!"  # prefix of lines about the index itself
+_LAST_KEY = b"\xff"  # sorts after every line
 
 _ESCAPED = re.compile(rb"[\x00-\x20#%\x7f-\xff]")
 _PORT = re.compile(rb":\d+$")
@@ -52,10 +51,10 @@ _SESSION_QUERY = re.compile(
 
 
 def surt(url: str) -> str:
-    """Return the key of a normalised URL, in ASCII and without spaces: ``com,example)/a?b=1``.
+    """Return the index key of a normalised URL, in ASCII without spaces: ``com,example)/a?b=1``.
 
-    Indices of archives have been sorted by it since Heritrix (Sort-friendly URI Reordering
-    Transform). The package ``surt`` makes the same keys, but is no wheel and under the AGPL.
+    Heritrix introduced this sort order of archive indexes (Sort-friendly URI Reordering
+    Transform). The package ``surt`` computes equal keys, but has no wheel and an AGPL licence.
     """
     name = host(url)
     rest = url.partition("://")[2][len(name) :].partition("#")[0]
@@ -64,10 +63,10 @@ def surt(url: str) -> str:
     key = _SESSION_PATH.sub(b"", plain)
     if mark:
         key += _arguments(_escape(_unescape(query)).lower())
-    return (_reversed(name) + b")" + key).decode("ascii")
+    return (_reversed_host(name) + b")" + key).decode("ascii")
 
 
-def _reversed(name: str) -> bytes:
+def _reversed_host(name: str) -> bytes:
     plain = _escape(_unescape(name)).lower()
     port = _PORT.search(plain)
     plain = _WWW.sub(b"", _PORT.sub(b"", plain).strip(b"."))
@@ -77,14 +76,14 @@ def _reversed(name: str) -> bytes:
 
 
 def _arguments(query: bytes) -> bytes:
-    """Return the arguments in order, without those that name a visit."""
-    left = _SESSION_QUERY.sub(b"", query)
-    arguments = sorted(left.split(b"&"), key=lambda each: each.partition(b"="))
-    return b"?" + b"&".join(arguments) if left else b""
+    """Return the sorted arguments of a query without session ids."""
+    kept = _SESSION_QUERY.sub(b"", query)
+    arguments = sorted(kept.split(b"&"), key=lambda each: each.partition(b"="))
+    return b"?" + b"&".join(arguments) if kept else b""
 
 
 def _unescape(text: str) -> bytes:
-    """Undo percent-encoding until nothing is left of it, however often it was done."""
+    """Undo percent-encoding repeatedly until the text no longer changes."""
     data = text.encode("utf-8", "surrogatepass")
     while (plain := unquote_to_bytes(data)) != data:
         data = plain
@@ -96,7 +95,7 @@ def _escape(data: bytes) -> bytes:
 
 
 def _without_dots(path: bytes) -> bytes:
-    """Return a path without empty parts, ``.`` and ``..``, and without the slash at its end."""
+    """Return a path without empty parts, ``.``, ``..`` and the final slash."""
     parts: list[bytes] = []
     for part in path[1:].split(b"/"):
         if part == b".." and parts:
@@ -107,18 +106,26 @@ def _without_dots(path: bytes) -> bytes:
 
 
 class Capture(NamedTuple):
-    """One record of an archive.
+    """A recorded response as an index describes it.
 
     Attributes
     ----------
-    key : see `surt`
-    timestamp : when it was fetched, YYYYMMDDhhmmss in UTC
-    mime : media type; `REVISIT` for a record that refers to another
-    status : of HTTP; None where the record has none
-    digest : of the payload; empty if unknown
-    filename : of the WARC file, below the folder of the archive
-    offset, length : the bytes the record takes there
-    redirect : where it leads; empty if nowhere, or unknown
+    key : str
+        See `surt`.
+    timestamp : str
+        Time of the fetch in UTC, YYYYMMDDhhmmss.
+    mime : str
+        Media type; `REVISIT` for a revisit record.
+    status : int or None
+        HTTP status; None if the index has none.
+    digest : str
+        Digest of the payload; empty if unknown.
+    filename : str
+        WARC file, relative to the folder of the archive.
+    offset, length : int
+        Position and size of the record in bytes.
+    redirect : str
+        Redirect target; empty if none or unknown.
     """
 
     key: str
@@ -134,7 +141,7 @@ class Capture(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool, int, str, int]:
-        """Smaller is better: of the best class, with a body of its own, the latest; the first."""
+        """Sort key; the best capture of a URL has the smallest (see `select_captures`)."""
         status = 200 if self.status is None or self.status == NOT_MODIFIED else self.status
         return (
             status_rank(status),
@@ -146,76 +153,83 @@ class Capture(NamedTuple):
 
 
 class CaptureIndex(Protocol):
-    """Where the captures of URLs are found.
+    """An index of captures by URL key.
 
     Attributes
     ----------
-    name : of the file, for messages
-    fingerprint : hex digest, the same for a copy elsewhere
+    name : str
+        File name for messages.
+    fingerprint : str
+        Hex digest, equal for copies of the index.
     """
 
     name: str
     fingerprint: str
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures that have one of the keys."""
+        """Yield all captures with one of the keys."""
         ...
 
     def __iter__(self) -> Iterator[Capture]:
-        """Yield all captures, in the order of their keys."""
+        """Yield all captures in the order of their keys."""
         ...
 
 
-def read_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
-    """Return the capture that an index describes.
+def parse_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
+    """Return the capture that an index entry describes.
 
     Raises
     ------
     ValueError
-        A field is missing, or has a value that cannot be.
+        A field is missing or invalid.
     """
     names = ("url", "mime", "digest", "filename", "redirect")
-    texts = {name: _text(about.get(name) or "") for name in names}
-    if not (texts["url"] and texts["filename"] and _AT.fullmatch(timestamp)):
-        raise ValueError("no URL, file name or time")
+    texts = {name: _require_text(about.get(name) or "") for name in names}
+    if not (texts["url"] and texts["filename"] and _TIMESTAMP.fullmatch(timestamp)):
+        raise ValueError("URL, file name or time is missing")
     status = about.get("status")
-    number = None if status is None or status in ("", "-") else _whole(status)
-    offset, length = _whole(about.get("offset")), _whole(about.get("length"))
+    number = None if status is None or status in ("", "-") else _require_integer(status)
+    offset, length = _require_integer(about.get("offset")), _require_integer(about.get("length"))
     if number is not None and not 100 <= number <= 999:
-        raise ValueError("no status")
+        raise ValueError("the status is invalid")
     if not length:
-        raise ValueError("no length")
+        raise ValueError("the length is 0")
     return Capture(
         key=key, timestamp=timestamp, status=number, offset=offset, length=length, **texts
     )
 
 
-def best_of(captures: Iterator[Capture], wanted: frozenset[str] | None) -> dict[str, Capture]:
-    """Choose one capture a URL, by the URL without its scheme; `Capture.url` is normalised then.
+def select_captures(
+    captures: Iterator[Capture], wanted: frozenset[str] | None
+) -> dict[str, Capture]:
+    """Select the best capture of each URL; return captures by URL without scheme.
 
-    A page comes before a redirect before an error, a record with a body of its own before one
-    that refers to another, then the latest, and of equally late ones the first of its file. Not
-    modified and what only leads from ``http`` to ``https`` of the same URL are no answers.
+    A page is better than a redirect, and a redirect better than an error; then a record with a
+    body is better than a revisit record; then the latest capture is best. Responses 304 and
+    redirects from ``http`` to ``https`` of the same URL are skipped. `Capture.url` of the results
+    is normalised.
 
     Parameters
     ----------
-    wanted : URLs without scheme; None: all
+    captures : iterator of Capture
+    wanted : frozenset of str or None
+        URLs without scheme; None selects all URLs.
     """
     best: dict[str, Capture] = {}
     for capture in captures:
         url = normalize(capture.url)
-        if url is None or len(url) > LONGEST_URL:
+        if url is None or len(url) > MAX_URL_LENGTH:
             continue
         text = schemeless(url)
         if wanted is not None and text not in wanted:
             continue
         kept = best.get(text)
-        if _answers(capture, text) and (kept is None or capture.rank < kept.rank):
+        if _is_response(capture, text) and (kept is None or capture.rank < kept.rank):
             best[text] = capture._replace(url=url)
     return best
 
 
-def _answers(capture: Capture, text: str) -> bool:
+def _is_response(capture: Capture, text: str) -> bool:
     if capture.status is not None and not 200 <= capture.status < 600:
         return False
     if capture.status == NOT_MODIFIED and capture.mime != REVISIT:
@@ -224,22 +238,22 @@ def _answers(capture: Capture, text: str) -> bool:
     return target is None or schemeless(target) != text
 
 
-def _text(value: object) -> str:
+def _require_text(value: object) -> str:
     if not isinstance(value, str):
-        raise ValueError("a text is none")
+        raise ValueError("a field is not a text")
     return value
 
 
-def _whole(value: object) -> int:
-    """Read a whole number, 0 or more, written as one or as a text."""
+def _require_integer(value: object) -> int:
+    """Return a whole number that is 0 or more; the value may be a text."""
     text = str(value)
     if isinstance(value, bool) or len(text) > _MOST_DIGITS or not re.fullmatch("[0-9]+", text):
-        raise ValueError("a number is none")
+        raise ValueError("a field is not a whole number")
     return int(text)
 
 
-def line_of(capture: Capture) -> bytes:
-    """Return the line of a capture: ASCII, and no line break but at its end."""
+def format_cdxj_line(capture: Capture) -> bytes:
+    """Return the CDXJ line of a capture in ASCII, with one line break at the end."""
     about = {
         "url": capture.url,
         "mime": capture.mime,
@@ -254,68 +268,69 @@ def line_of(capture: Capture) -> bytes:
     return f"{capture.key} {capture.timestamp} {json.dumps(about)}\n".encode("ascii")
 
 
-def capture_in(line: bytes) -> Capture:
-    """Return the capture of a line.
+def parse_cdxj_line(line: bytes) -> Capture:
+    """Return the capture of a CDXJ line.
 
     Raises
     ------
     ValueError
-        It is no line of a CDXJ.
+        The line is not valid CDXJ.
     """
     key, timestamp, text = line.decode("utf-8").split(" ", 2)
     try:
         about = json.loads(text)
     except RecursionError:
-        raise ValueError("nested without end") from None
+        raise ValueError("nested too deep") from None
     if not isinstance(about, dict):
-        raise ValueError("no names")
-    return read_capture(key, timestamp, about)
+        raise ValueError("not a JSON object")
+    return parse_capture(key, timestamp, about)
 
 
 class CdxjIndex:
-    """A sorted CDXJ file (`CaptureIndex`), in which a URL is found by bisection.
+    """A sorted CDXJ file (`CaptureIndex`), searched by bisection.
 
-    Opening one reads seventeen blocks of 64 KiB. A look-up reads one block for each halving of the
-    file that no earlier one has made, and one for the lines; neighbours are in the same block.
+    Opening the index reads seventeen blocks of 64 KiB. A look-up reads one block for each
+    bisection step that is not cached, and one block for the lines.
 
     Parameters
     ----------
-    files, path : where it is
-    name : for messages
+    name : str
+        File name for messages.
 
     Raises
     ------
     UserError
-        It cannot be read, is no CDXJ, or is not sorted; found out also later, where it is read.
+        The file cannot be read, is not CDXJ, or is not sorted; later reads may raise the error,
+        too.
     """
 
     def __init__(self, files: fs.FileSystem, path: str, name: str) -> None:
         self.name = name
         try:
-            refuse_odd(files, path)
+            refuse_special_file(files, path)
             self._file = files.open_input_file(path)
             self._size: int = self._file.size()
         except OSError as error:
-            raise UserError(f"cannot read {name}: {first_line(error)}") from None
+            raise UserError(f"cannot read {name}: {first_line(error)}; check the path") from None
         self._count = -(-self._size // _BLOCK)
-        self._block = lru_cache(_BLOCKS)(self._load)
-        self._first = lru_cache(_FIRSTS)(self._begin)
+        self._block = lru_cache(_CACHED_BLOCKS)(self._load)
+        self._first = lru_cache(_CACHED_KEYS)(self._load_first)
         if next(iter(self), None) is None:
-            raise UserError(f"{name} is empty: it is no index of an archive")
+            raise UserError(f"{name} is empty: name an index of WARC files")
         sampled = sorted({self._count * at // _SAMPLES for at in range(_SAMPLES)})
         firsts = [self._first(block) for block in sampled]
         if firsts != sorted(firsts):
             raise self._unsorted(0)
         last = next((block for block in reversed(range(self._count)) if self._block(block)), 0)
         if not (line := self._block(last)[-1]).startswith(_HEADER):
-            self._parse(line, last)  # a file that was cut ends within a line
+            self._parse(line, last)  # a truncated file ends within a line
         digest = hashlib.blake2b(f"cdxj {self._size}\n".encode(), digest_size=16)
         for block in sampled:
             digest.update(b"\n".join(self._block(block)))
         self.fingerprint = digest.hexdigest()
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures that have one of the keys."""
+        """Yield all captures with one of the keys."""
         for key in keys:
             wanted = key.encode() + b" "
             first = bisect_left(range(self._count), wanted, key=self._first) - 1
@@ -329,14 +344,14 @@ class CdxjIndex:
                     break
 
     def __iter__(self) -> Iterator[Capture]:
-        """Yield all captures, in the order of the file."""
+        """Yield all captures in the order of the file."""
         for block in range(self._count):
             for line in self._load(block):
                 if not line.startswith(_HEADER):
                     yield self._parse(line, block)
 
-    def _begin(self, block: int) -> bytes:
-        return next(iter(self._block(block)), _BEHIND)
+    def _load_first(self, block: int) -> bytes:
+        return next(iter(self._block(block)), _LAST_KEY)
 
     def _load(self, block: int) -> list[bytes]:
         start = max(block * _BLOCK - 1, 0)  # the byte before shows whether a line starts
@@ -344,10 +359,13 @@ class CdxjIndex:
         data = self._read(own + _TAIL, start)
         end = data.find(b"\n", own - 1)
         if end < 0:
-            data += self._read(LONGEST_LINE, start + len(data))
+            data += self._read(MAX_LINE_BYTES, start + len(data))
             end = data.find(b"\n", own - 1)
         if end < 0 and start + len(data) < self._size:
-            raise UserError(f"{self.name} has a line without an end near byte {start:,}")
+            raise UserError(
+                f"{self.name} has a line of more than {MAX_LINE_BYTES:,} bytes near byte "
+                f"{start:,}: write the index again"
+            )
         first = data.find(b"\n") + 1 if block else 0
         if (block and not first) or first >= own:
             return []
@@ -365,15 +383,15 @@ class CdxjIndex:
 
     def _parse(self, line: bytes, block: int) -> Capture:
         try:
-            return capture_in(line)
+            return parse_cdxj_line(line)
         except ValueError:
             shown = line[:60].decode("ascii", "backslashreplace")
             raise UserError(
-                f"{self.name} has a line that is no CDXJ near byte {block * _BLOCK:,}: {shown}"
+                f"{self.name} has an invalid CDXJ line near byte {block * _BLOCK:,}: {shown}"
             ) from None
 
     def _unsorted(self, start: int) -> UserError:
         return UserError(
-            f"{self.name} is not in the order of its bytes, seen near byte {start:,}: "
-            "sort it with LC_ALL=C sort"
+            f"{self.name} is not sorted by bytes near byte {start:,}: sort the file with "
+            "LC_ALL=C sort"
         )

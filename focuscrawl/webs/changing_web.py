@@ -1,4 +1,4 @@
-"""`ChangingWeb`: version 1, 2, 3, ... of a web whose pages change, by a seeded rule."""
+"""Versions 1, 2, 3, ... of a web whose pages change by a seeded rule (`ChangingWeb`)."""
 
 from __future__ import annotations
 
@@ -26,55 +26,56 @@ if TYPE_CHECKING:
 
 NEVER = 1 << 30
 
-LATE = 0.25  # share of the pages that come after version 1 ...
-_COMES = 0.3  # ... of those still to come, with each version
-_GOES = 0.02  # chance of a page to be removed, with each version
-_MOVES = 0.01
-#: chances to be edited with a version, and the shares of pages that have them: most pages of the
-#: Web hardly ever change, some all the time (Cho and Garcia-Molina, VLDB 2000)
+LATE = 0.25  # share of the pages that are added after version 1 ...
+# probabilities a version: that a late page is added, that a page is removed, and is moved
+_ADDED, _REMOVED, _MOVED = 0.3, 0.02, 0.01
+#: probabilities of an edit with each version, and the shares of pages with these probabilities:
+#: most pages of the Web rarely change, some change constantly (Cho and Garcia-Molina, VLDB 2000)
 EDITED = ((0.0, 0.5), (0.1, 0.25), (0.4, 0.15), (0.9, 0.1))
 
-_FIRST = datetime(2025, 1, 6, tzinfo=UTC)
-_STEP = timedelta(days=7)  # from version to version
-_NEW_WORDS = 30  # of an edit
+_FIRST_DATE = datetime(2025, 1, 6, tzinfo=UTC)
+_INTERVAL = timedelta(days=7)  # between two versions
+_NEW_WORDS = 30  # in the paragraph that an edit adds
 
-_MOVED = "moved-here"  # first part of the path of a page that has moved
+_MOVED_FOLDER = "moved-here"  # first part of the path of a moved page
 _GONE = b"<!doctype html><title>Not found</title><p>This page is not here any more."
 _HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
 class ChangingWeb:
-    """One version of a web whose pages come, change, move and go (a `Web`).
+    """One version of a web whose pages are added, edited, moved and removed (a `Web`).
 
-    Pages are those of `web`; some of them come only with a later version, and links to them with
-    the next edit of the pages that hold them. A page may be edited; move to another URL of its
-    host, which the old one redirects to; or be removed, which its URL answers 404 from then on,
-    while the links to it stay. HTML is served with ETag and Last-Modified.
-    `focuscrawl.webs.changing_web` has the rates.
+    Some pages of `web` exist only from a later version on; a link to such a page appears with the
+    next edit of the linking page. A moved page has another URL on its host; the old URL
+    redirects. The URL of a removed page answers 404, and links to the page stay. HTML responses
+    have ETag and Last-Modified. The constants of this module are the rates of change.
 
     Parameters
     ----------
-    web : what it is made of
-    version : from 1, where nothing was edited, moved or removed yet
-    random_state : two of one web, version and state are the same to the byte
+    web : Web
+        Source of the pages.
+    version : int
+        Version from 1; version 1 has no edited, moved or removed pages.
+    random_state : int
+        Webs with equal `web`, version and random state are equal in every byte.
     """
 
     def __init__(self, web: Web, version: int, random_state: int = 0) -> None:
         self._web = web
-        self._lives = Lives(random_state)
+        self._timelines = PageTimelines(random_state)
         self.version = version
         self.name = f"{web.name}@{version}"
         content = f"changing web 1 {web.fingerprint} {version} {random_state}"
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map URLs to those of this version; what was removed is known, what is to come is not."""
+        """Map URLs to those of this version; removed pages are known, future pages not."""
         found: list[str | None] = []
         for url, own in zip(urls, self._web.resolve(urls), strict=True):
             if own is not None:
-                found.append(own if self._lives.of(own).born <= self.version else None)
+                found.append(own if self._timelines.of(own).added <= self.version else None)
                 continue
-            old = self._before_moving(url)
+            old = self._original_url(url)
             found.append(None if old is None else _moved(old))
         return found
 
@@ -83,136 +84,141 @@ class ChangingWeb:
         answer = self._web.fetch(url)
         old = url
         if answer is None:
-            before = self._before_moving(url)
+            before = self._original_url(url)
             answer = None if before is None else self._web.fetch(before)
             if before is None or answer is None:
                 return None
             old = before
-        life = self._lives.of(old)
-        if life.born > self.version:
+        timeline = self._timelines.of(old)
+        if timeline.added > self.version:
             return None
-        if life.removed <= self.version:
+        if timeline.removed <= self.version:
             return Answer(url, 404, [_HTML], _GONE)
-        if old == url and life.moved <= self.version:
+        if old == url and timeline.moved <= self.version:
             return Answer(url, 301, [("Location", _moved(url))], b"")
-        return _revised(answer, url, life, self.version, self._births)
+        return _revised(answer, url, timeline, self.version, self._added_versions)
 
     def urls(self) -> Iterator[str]:
-        """Iterate over the URL of every page there is."""
+        """Yield the URL of every page of this version."""
         for url in self._web.urls():
-            life = self._lives.of(url)
-            if life.born <= self.version < life.removed:
-                yield _moved(url) if life.moved <= self.version else url
+            timeline = self._timelines.of(url)
+            if timeline.added <= self.version < timeline.removed:
+                yield _moved(url) if timeline.moved <= self.version else url
 
-    def _births(self, targets: Sequence[str | None]) -> list[int]:
-        """Return the versions that the pages behind links come with; 1 where nothing is known."""
+    def _added_versions(self, targets: Sequence[str | None]) -> list[int]:
+        """Return the version in which each link target was added; 1 if unknown."""
         known = self._web.resolve([target or "" for target in targets])
-        return [1 if url is None else self._lives.of(url).born for url in known]
+        return [1 if url is None else self._timelines.of(url).added for url in known]
 
-    def _before_moving(self, url: str) -> str | None:
-        """Return where the page was that is at `url` since it moved; None if none is."""
-        front, moved, path = url.partition(f"/{_MOVED}/")
+    def _original_url(self, url: str) -> str | None:
+        """Return the URL of a moved page before its move; None if no page moved to `url`."""
+        front, moved, path = url.partition(f"/{_MOVED_FOLDER}/")
         if not moved or front.count("/") > 2:
             return None
         old = self._web.resolve([f"{front}/{path}"])[0]
-        return old if old is not None and self._lives.of(old).moved <= self.version else None
+        return old if old is not None and self._timelines.of(old).moved <= self.version else None
 
 
-class Life(NamedTuple):
-    """The versions of a changing web that a page comes, changes, moves and goes with.
+class PageTimeline(NamedTuple):
+    """The versions in which a page is added, edited, moved and removed.
 
     Attributes
     ----------
-    born, removed, moved : versions from which on it is there, is gone, is elsewhere; `NEVER`
-    rate : chance of an edit with each version after `born`
-    key : for further draws
+    added, removed, moved : int
+        First versions with the page, without the page, and with its new URL; or `NEVER`.
+    rate : float
+        Probability of an edit with each version after `added`.
+    key : int
+        Seed of further random draws.
     """
 
-    born: int
+    added: int
     removed: int
     moved: int
     rate: float
     key: int
 
     def edits(self, version: int) -> list[int]:
-        """Return the versions, up to one, that brought the page as it is: its first and edits."""
-        steps = range(self.born + 1, version + 1)
-        return [self.born, *(step for step in steps if fraction(self.key, step) < self.rate)]
+        """Return the versions up to `version` that added or edited the page."""
+        steps = range(self.added + 1, version + 1)
+        return [
+            self.added,
+            *(step for step in steps if hashed_fraction(self.key, step) < self.rate),
+        ]
 
 
-class Lives:
-    """The lives of all pages, each a function of its URL and the random state."""
+class PageTimelines:
+    """The timelines of all pages, computed from URL and random state."""
 
     def __init__(self, random_state: int) -> None:
         self._state = random_state
-        self._known: dict[str, Life] = {}
+        self._known: dict[str, PageTimeline] = {}
 
-    def of(self, url: str) -> Life:
-        """Return the life of the page at a normalised URL, whatever its scheme."""
-        life = self._known.get(url)
-        if life is None:
-            life = self._known[url] = self._draw(schemeless(url))
-        return life
+    def of(self, url: str) -> PageTimeline:
+        """Return the timeline of the page at a normalised URL; http and https are equal."""
+        timeline = self._known.get(url)
+        if timeline is None:
+            timeline = self._known[url] = self._draw(schemeless(url))
+        return timeline
 
-    def _draw(self, url: str) -> Life:
+    def _draw(self, url: str) -> PageTimeline:
         digest = blake2b(f"{self._state} {url}".encode("utf-8", "replace"), digest_size=8)
         key = int.from_bytes(digest.digest(), "little")
-        born = 1
-        if fraction(key, -1) < LATE:
-            born = 2 + _waits(fraction(key, -2), _COMES)
-        drawn, rate = fraction(key, -3), 0.0
-        for rate, share in EDITED:  # noqa: B007 - the last one if none was drawn
+        added = 1
+        if hashed_fraction(key, -1) < LATE:
+            added = 2 + _draw_geometric(hashed_fraction(key, -2), _ADDED)
+        drawn, rate = hashed_fraction(key, -3), 0.0
+        for rate, share in EDITED:  # noqa: B007 - the last rate if rounding leaves none
             drawn -= share
             if drawn < 0.0:
                 break
-        return Life(
-            born=born,
-            removed=born + 1 + _waits(fraction(key, -4), _GOES),
-            moved=born + 1 + _waits(fraction(key, -5), _MOVES),
+        return PageTimeline(
+            added=added,
+            removed=added + 1 + _draw_geometric(hashed_fraction(key, -4), _REMOVED),
+            moved=added + 1 + _draw_geometric(hashed_fraction(key, -5), _MOVED),
             rate=rate,
             key=key,
         )
 
 
-def fraction(key: int, number: int) -> float:
-    """Return a number in [0, 1) that is a function of two, the same on every machine."""
+def hashed_fraction(key: int, number: int) -> float:
+    """Return a number in [0, 1) that depends only on the arguments, on every machine."""
     digest = blake2b(f"{key} {number}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 
 
-def _waits(drawn: float, chance: float) -> int:
-    """Return how many versions something waits that has a chance with each (geometric)."""
+def _draw_geometric(drawn: float, chance: float) -> int:
+    """Return the number of failures before the first success (geometric distribution)."""
     return int(math.log1p(-drawn) / math.log1p(-chance))
 
 
 def _revised(
     answer: Answer,
     url: str,
-    life: Life,
+    timeline: PageTimeline,
     version: int,
-    births: Callable[[Sequence[str | None]], list[int]],
+    added_versions: Callable[[Sequence[str | None]], list[int]],
 ) -> Answer:
-    """Return what a version answers in place of what was recorded.
+    """Return the response of a version instead of the recorded response.
 
-    An edit adds a paragraph of the page's own words in another order, so that the page stays on
-    its topic, and links to the pages that have come: links to pages that had not come with the
-    last edit are left out. What is no page is left as it is. `births` gives the versions that the
-    targets of links come with.
+    An edit adds a paragraph of the page's own words in another order, so the topic of the page
+    does not change. Links to pages that were added after the last edit are removed. Responses
+    that are not HTML pages stay unchanged.
     """
-    page = HtmlAnswer.of(answer)
+    page = HtmlAnswer.from_answer(answer)
     utf8 = b"" if page is None else to_utf8(page.body, page.encoding)[0]
     root = None if estimate_cost(utf8, ParseCost.LARGE) > ParseCost.LARGE else parse_tree(utf8)
     if root is None:
         return replace(answer, url=url)
     anchors = list(root.iter("a", "area"))
     targets = resolve(answer.url, [each.get("href") or "" for each in anchors])
-    born = births(targets)
-    edits = life.edits(version)
-    for anchor, first in zip(anchors, born, strict=True):
+    added = added_versions(targets)
+    edits = timeline.edits(version)
+    for anchor, first in zip(anchors, added, strict=True):
         if first > edits[-1]:
-            _drop(anchor)
+            _remove_link(anchor)
     if len(edits) > 1:
-        _add_paragraph(root, life, len(edits) - 1)
+        _add_paragraph(root, timeline, len(edits) - 1)
     body = etree.tostring(root, method="html", encoding="utf-8", doctype="<!doctype html>")
     kept = [
         (name, value)
@@ -228,11 +234,11 @@ def _revised(
 
 
 def _date(version: int) -> str:
-    return format_datetime(_FIRST + (version - 1) * _STEP, usegmt=True)
+    return format_datetime(_FIRST_DATE + (version - 1) * _INTERVAL, usegmt=True)
 
 
-def _drop(element: etree._Element) -> None:
-    """Remove an element, but not the text behind it."""
+def _remove_link(element: etree._Element) -> None:
+    """Remove an element, but not the text behind the element."""
     parent = element.getparent()
     if parent is None:
         return
@@ -244,7 +250,7 @@ def _drop(element: etree._Element) -> None:
     parent.remove(element)
 
 
-def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
+def _add_paragraph(root: etree._Element, timeline: PageTimeline, revision: int) -> None:
     body = root.find("body")
     if body is None:
         return
@@ -253,7 +259,7 @@ def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
         return
     paragraph = etree.SubElement(body, "p")
     drawn = [
-        words[int(fraction(life.key, 1000 * revision + i) * len(words))]
+        words[int(hashed_fraction(timeline.key, 1000 * revision + i) * len(words))]
         for i in range(min(_NEW_WORDS, len(words)))
     ]
     paragraph.text = f"Revised {revision}: {' '.join(drawn)}"
@@ -261,4 +267,4 @@ def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
 
 def _moved(url: str) -> str:
     scheme, _, host, path = url.split("/", 3)
-    return f"{scheme}//{host}/{_MOVED}/{path}"
+    return f"{scheme}//{host}/{_MOVED_FOLDER}/{path}"

@@ -1,6 +1,6 @@
-"""An index of an archive as tables in Parquet, with the columns of Common Crawl's columnar index.
+"""Parquet indexes of archives, with the columns of Common Crawl's columnar index.
 
-https://github.com/commoncrawl/cc-index-table has them all; those not in `_READ` are not read.
+https://github.com/commoncrawl/cc-index-table lists all columns; `_READ` lists those used here.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import first_line, refuse_odd
-from focuscrawl.webs.captures import Capture, capture_in, read_capture
+from focuscrawl.foundation.files import first_line, refuse_special_file
+from focuscrawl.webs.captures import Capture, parse_capture, parse_cdxj_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
 _KEY = "url_surtkey"
-#: columns by the names that CDXJ has for the same
+#: names of Parquet columns by the equivalent field of CDXJ
 _COLUMNS = {
     "url": "url",
     "mime": "content_mime_type",
@@ -58,11 +58,11 @@ _NEEDED = (
     *("warc_filename", "warc_record_offset", "warc_record_length"),
 )
 _READ = (*_NEEDED, "fetch_redirect", "content_mime_type", "content_digest")
-_ROWS = 10_000  # of a row group that is written: what a look-up reads
-_MOST_ROWS = 4_000_000  # of a row group that is read
-_HELD = 400_000  # rows that are held, about 100 MB
-_OPEN = 8  # files
-_AT = "%Y%m%d%H%M%S"
+_GROUP_ROWS = 10_000  # rows of a written row group; a look-up reads one group
+_MAX_GROUP_ROWS = 4_000_000  # rows of a readable row group
+_CACHED_ROWS = 400_000  # about 100 MB
+_MAX_OPEN_FILES = 8
+_TIMESTAMP = "%Y%m%d%H%M%S"
 _DIGEST = "sha1:"
 
 
@@ -77,25 +77,27 @@ class _RowGroup(NamedTuple):
 class ColumnarIndex:
     """Parquet files of captures (`CaptureIndex`).
 
-    Opening them reads the footer of each. A look-up reads the columns of the row groups whose
-    least and greatest key are around it: of one, where the rows are sorted by ``url_surtkey``.
+    Opening the index reads the footer of each file. A look-up reads the row groups whose range of
+    keys contains the key: a single group if the rows are sorted by ``url_surtkey``.
 
     Parameters
     ----------
-    files, path : a file, a folder of such, or ``FOLDER/*.parquet`` for all files below it
-    name : for messages
+    path : str
+        A file, a folder of files, or ``FOLDER/*.parquet`` for all files below the folder.
+    name : str
+        File name for messages.
 
     Raises
     ------
     UserError
-        It cannot be read, lacks a column or is damaged; found out also later, where it is read.
+        A file cannot be read, lacks a column or is damaged; later reads may raise the error, too.
     """
 
     def __init__(self, files: fs.FileSystem, path: str, name: str) -> None:
         self.name = name
         self._files = files
-        self._open = lru_cache(_OPEN)(self._open_file)
-        self._held: OrderedDict[int, pa.Table] = OrderedDict()
+        self._open = lru_cache(_MAX_OPEN_FILES)(self._open_file)
+        self._cached: OrderedDict[int, pa.Table] = OrderedDict()
         groups: list[_RowGroup] = []
         digest = hashlib.blake2b(b"columnar\n", digest_size=16)
         for each in self._paths(path):
@@ -103,15 +105,15 @@ class ColumnarIndex:
                 groups.append(group)
                 digest.update(f"{group.low} {group.high} {group.rows}\n".encode())
         if not groups:
-            raise UserError(f"{name} is empty: it is no index of an archive")
+            raise UserError(f"{name} is empty: name an index of WARC files")
         self._groups = sorted(groups)
         self._lows = [group.low for group in self._groups]
-        # the greatest key of a group and all before it: beyond it no earlier one has the key
+        # largest key of each group and all groups before: the search for a larger key stops there
         self._highs = [*accumulate((group.high for group in self._groups), max)]
         self.fingerprint = digest.hexdigest()
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures that have one of the keys."""
+        """Yield all captures with one of the keys."""
         wanted: dict[int, list[str]] = {}
         for key in keys:
             at = bisect_right(self._lows, key) - 1
@@ -126,7 +128,7 @@ class ColumnarIndex:
                 yield from self._captures(batch)
 
     def __iter__(self) -> Iterator[Capture]:
-        """Yield all captures, in the order of the least keys of their row groups."""
+        """Yield all captures in the order of the smallest keys of their row groups."""
         for group in self._groups:
             for batch in self._batches(group):
                 yield from self._captures(batch)
@@ -136,16 +138,16 @@ class ColumnarIndex:
         try:
             kind = self._files.get_file_info(folder).type
             if kind == fs.FileType.NotFound:
-                raise UserError(f"cannot read {self.name}: there is nothing")
+                raise UserError(f"cannot read {self.name}: the path does not exist")
             if kind in {fs.FileType.File, fs.FileType.Unknown}:
-                refuse_odd(self._files, path)
+                refuse_special_file(self._files, path)
                 return [path]
             found = self._files.get_file_info(fs.FileSelector(folder, recursive=True))
         except OSError as error:
             raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
         paths = sorted(each.path for each in found if each.path.endswith(".parquet"))
         for each in paths:
-            refuse_odd(self._files, each, folder)
+            refuse_special_file(self._files, each, folder)
         return paths
 
     def _open_file(self, path: str) -> pq.ParquetFile:
@@ -157,41 +159,44 @@ class ColumnarIndex:
     def _groups_of(self, path: str) -> Iterator[_RowGroup]:
         file = self._open_file(path)
         names = file.schema_arrow.names
-        lacking = [name for name in _NEEDED if name not in names]
-        if lacking:
-            raise UserError(f"{self.name} is no index of an archive: it has no {lacking[0]}")
+        missing = [name for name in _NEEDED if name not in names]
+        if missing:
+            raise UserError(
+                f"{self.name} is not an index of WARC files: the column {missing[0]} is missing"
+            )
         column = file.schema.names.index(_KEY)
         for number in range(file.metadata.num_row_groups):
             group = file.metadata.row_group(number)
-            of_key = group.column(column).statistics
-            if group.num_rows > _MOST_ROWS:
+            key_range = group.column(column).statistics
+            if group.num_rows > _MAX_GROUP_ROWS:
                 raise UserError(
-                    f"{self.name} has row groups of {group.num_rows:,} rows: write it anew, "
-                    f"sorted by {_KEY}, with at most {_MOST_ROWS:,}"
+                    f"{self.name} has row groups of {group.num_rows:,} rows: write the file "
+                    "again, "
+                    f"sorted by {_KEY}, with at most {_MAX_GROUP_ROWS:,} rows a group"
                 )
-            if group.num_rows and (of_key is None or not isinstance(of_key.min, str)):
+            if group.num_rows and (key_range is None or not isinstance(key_range.min, str)):
                 raise UserError(
-                    f"{self.name} does not say between which keys its rows are: write it anew, "
-                    f"with statistics of {_KEY}"
+                    f"{self.name} has no statistics of the column {_KEY}: write the file again, "
+                    "with statistics"
                 )
             if group.num_rows:
-                yield _RowGroup(of_key.min, of_key.max, path, number, group.num_rows)
+                yield _RowGroup(key_range.min, key_range.max, path, number, group.num_rows)
 
     def _table(self, at: int) -> pa.Table:
-        """Return the rows of a group; those that were asked for last are held."""
-        if at in self._held:
-            self._held.move_to_end(at)
-            return self._held[at]
-        table = self._held[at] = pa.Table.from_batches(self._batches(self._groups[at]))
-        while len(self._held) > 1 and sum(map(len, self._held.values())) > _HELD:
-            self._held.popitem(last=False)
+        """Return the rows of a group; recently used groups are cached."""
+        if at in self._cached:
+            self._cached.move_to_end(at)
+            return self._cached[at]
+        table = self._cached[at] = pa.Table.from_batches(self._batches(self._groups[at]))
+        while len(self._cached) > 1 and sum(map(len, self._cached.values())) > _CACHED_ROWS:
+            self._cached.popitem(last=False)
         return table
 
     def _batches(self, group: _RowGroup) -> Iterator[pa.RecordBatch]:
         file = self._open(group.path)
         columns = [name for name in _READ if name in file.schema_arrow.names]
         try:
-            yield from file.iter_batches(_ROWS, [group.number], columns, use_threads=False)
+            yield from file.iter_batches(_GROUP_ROWS, [group.number], columns, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
 
@@ -201,32 +206,32 @@ class ColumnarIndex:
                 yield _capture(row)
             except ValueError as error:
                 raise UserError(
-                    f"{self.name} has a row that is no capture ({error}): {row['url']!s:.60}"
+                    f"{self.name} has an invalid row ({error}): {row['url']!s:.60}"
                 ) from None
 
 
 def _capture(row: dict[str, Any]) -> Capture:
     at, key = row["fetch_time"], row[_KEY]
     if not (isinstance(at, datetime) and isinstance(key, str)):
-        raise ValueError("no time or no key")
+        raise ValueError("time or key is missing")
     about = {name: row.get(column) for name, column in _COLUMNS.items()}
-    return read_capture(key, at.strftime(_AT).zfill(14), about)
+    return parse_capture(key, at.strftime(_TIMESTAMP).zfill(14), about)
 
 
 def write_columnar(lines: Iterable[bytes], path: Path) -> None:
-    """Write sorted lines of a CDXJ as one Parquet file, in row groups of 10,000 captures."""
+    """Write sorted CDXJ lines as one Parquet file."""
     rows = map(_row, lines)
     with pq.ParquetWriter(path, _SCHEMA, compression="zstd") as writer:
-        while group := [*islice(rows, _ROWS)]:
+        while group := [*islice(rows, _GROUP_ROWS)]:
             writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
 
 
 def _row(line: bytes) -> dict[str, Any]:
-    capture = capture_in(line)
+    capture = parse_cdxj_line(line)
     row = {column: getattr(capture, name) for name, column in _COLUMNS.items()}
     return row | {
         _KEY: capture.key,
-        "fetch_time": datetime.strptime(capture.timestamp, _AT).replace(tzinfo=UTC),
+        "fetch_time": datetime.strptime(capture.timestamp, _TIMESTAMP).replace(tzinfo=UTC),
         "fetch_redirect": capture.redirect or None,
         "content_digest": capture.digest.removeprefix(_DIGEST) or None,
     }

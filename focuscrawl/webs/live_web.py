@@ -1,4 +1,4 @@
-"""`LiveWeb`: single pages of the live Web, for a person who clicks; crawls go through Scrapy."""
+"""Fetches single pages of the live Web for a person who follows links; crawls use Scrapy."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 _TIMEOUT = 30.0  # seconds
-_LARGEST = 10_000_000  # bytes of a body
+_MAX_BYTES = 10_000_000  # bytes of a body
 _LAST_STATUS = 599
-_SHOWN = 200  # characters of what was wrong
-_LARGEST_TEXT = "10 MB"
+_MAX_REASON = 200  # characters of an error message from outside
 
 
 class LiveWeb:
-    """Fetches single pages, records them, and keeps out of private networks.
+    """Fetches and records single pages; refuses addresses in private networks.
 
     Parameters
     ----------
-    networks : what may be connected to
-    recorder : writes what was fetched
-    agent : the User-Agent
+    networks : Networks
+        Addresses that may be connected to.
+    agent : str
+        The User-Agent header.
     """
 
     def __init__(
@@ -45,16 +45,16 @@ class LiveWeb:
         self._agent = agent
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return the URLs: all of them may be there."""
+        """Return `urls`, because any of them may exist."""
         return list(urls)
 
     def fetch(self, url: str) -> Answer:
-        """Return the answer for a URL, a redirect as it is.
+        """Return the response for a URL; redirects are not followed.
 
         Raises
         ------
         UserError
-            There is none, or its server is in a network that must not be connected to.
+            The server does not answer, or its address is in a private network.
         """
         parts = urlsplit(url)
         request = f"{parts.path or '/'}{'?' + parts.query if parts.query else ''}"
@@ -66,16 +66,20 @@ class LiveWeb:
             connection.request("GET", request, headers=headers)
             answer = connection.getresponse()
             if answer.status > _LAST_STATUS:
-                raise http.client.BadStatusLine(str(answer.status))  # others it finds by itself
-            body = answer.read(_LARGEST + 1)
+                raise http.client.BadStatusLine(
+                    str(answer.status)
+                )  # http.client checks the lower limit
+            body = answer.read(_MAX_BYTES + 1)
         except (OSError, ValueError, http.client.HTTPException) as error:
-            # ValueError: a chunk of less than no bytes
-            reason = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
-            raise UserError(f"{url} does not answer ({reason}): take another link") from None
+            # ValueError: a negative chunk size
+            reason = " ".join(str(error).split())[:_MAX_REASON] or type(error).__name__
+            raise UserError(f"{url} does not answer ({reason}): choose another link") from None
         finally:
             connection.close()
-        if len(body) > _LARGEST:
-            raise UserError(f"{url} is larger than {_LARGEST_TEXT}: take another link")
+        if len(body) > _MAX_BYTES:
+            raise UserError(
+                f"{url} is larger than {_MAX_BYTES // 1_000_000} MB: choose another link"
+            )
         self._recorder.record(
             url=url,
             at=at,
@@ -88,26 +92,32 @@ class LiveWeb:
         return Answer(url, answer.status, answer.getheaders(), body)
 
     def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
-        """Connect to the first address of a host, if all its addresses may be connected to."""
+        """Connect to the first address of a host, if all its addresses are allowed."""
         secure = scheme == "https"
         port = port or (443 if secure else 80)
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise UserError(f"{host} is not found ({error.strerror}): take another link") from None
+            raise UserError(
+                f"{host} is not found ({error.strerror}): choose another link"
+            ) from None
         for *_, (address, *_) in found:
             refusal = self._networks.refusal(str(address))
             if refusal is not None:
-                raise UserError(f"{host} is at {address}, {refusal}: --private {address} opens it")
-        # the socket is made here: a second look-up might say another address
+                raise UserError(
+                    f"{host} is at {address}, {refusal}: allow it with --private {address}"
+                )
+        # a second name look-up might give another address, so the socket is opened here
         connection = http.client.HTTPConnection(host, port, timeout=_TIMEOUT)
         try:
             address = str(found[0][4][0])
-            made = socket.create_connection((address, port), timeout=_TIMEOUT)
+            connected = socket.create_connection((address, port), timeout=_TIMEOUT)
             if secure:
-                made = ssl.create_default_context().wrap_socket(made, server_hostname=host)
+                connected = ssl.create_default_context().wrap_socket(
+                    connected, server_hostname=host
+                )
         except OSError as error:
             reason = " ".join(str(error).split())
-            raise UserError(f"{host} does not answer ({reason}): take another link") from None
-        connection.sock = made
+            raise UserError(f"{host} does not answer ({reason}): choose another link") from None
+        connection.sock = connected
         return connection

@@ -1,4 +1,4 @@
-"""`RecordedWeb`: answers URLs from a WARC file, as they were answered then."""
+"""Answers requests with the responses recorded in a WARC file (`RecordedWeb`)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain, open_regular
+from focuscrawl.foundation.files import open_nofollow, open_regular
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.webs.http_response import (
+    BODY_CODING_FIELDS,
     NOT_MODIFIED,
-    WRAPPING,
     HttpResponse,
-    decode,
+    decode_body,
     parse_response,
 )
 from focuscrawl.webs.warc_index import open_index
-from focuscrawl.webs.warc_reading import SEEN, Record, read_record, warn_of_damage
+from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, read_record, warn_of_damage
 from focuscrawl.webs.web_protocol import Answer, TooLargeError
 
 if TYPE_CHECKING:
@@ -29,40 +29,46 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_REMEMBERED = 200_000  # resolved URLs, about 50 MB
+_MAX_CACHED = 200_000  # resolved URLs, about 50 MB
 
 
 class RecordedWeb:
     """The pages of a ``.warc`` or ``.warc.gz`` file.
 
-    Opening one is instant, but for the first time, when its index is built. It can be pickled:
-    the copy opens the same path.
+    The first opening builds an index; later openings are instant. A pickled copy opens the same
+    path.
 
     Parameters
     ----------
-    path : the WARC file, or a link to it
-    plain : refuse a link, as the path comes from a file and not from the user
+    path : str or os.PathLike
+        The WARC file, or a link to the file.
+    no_links : bool
+        Refuse a link, because the path comes from a file and not from the user.
 
     Attributes
     ----------
-    name : the file's name without its suffixes
-    fingerprint : hex digest of all URLs, statuses and bodies: the same for the same pages,
-        wherever and however compressed the file is
-    records : whole records in the file, of any type
-    truncated_at : offset from which on nothing could be read; None if the file is whole
-    damaged : unreadable stretches inside the file
+    name : str
+        File name without suffixes.
+    fingerprint : str
+        Hex digest of all URLs, statuses and bodies, independent of path and compression.
+    records : int
+        Complete records of any type.
+    truncated_at : int or None
+        Offset after which nothing is readable; None if the file is complete.
+    damaged : int
+        Unreadable sections inside the file.
 
     Raises
     ------
     UserError
-        If the file cannot be read, is no WARC file, or holds no page.
+        The file cannot be read, is not a WARC file, or contains no page.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, plain: bool = False) -> None:
-        self.path, self._plain = Path(path), plain
+    def __init__(self, path: str | os.PathLike[str], *, no_links: bool = False) -> None:
+        self.path, self._no_links = Path(path), no_links
         self.name = self.path.name.removesuffix(".gz").removesuffix(".warc")
         try:
-            opener = open_plain if plain else open_regular
+            opener = open_nofollow if no_links else open_regular
             with open(self.path, "rb", buffering=1 << 20, opener=opener) as file:
                 self._index = open_index(self.path, file)
                 self._file = os.dup(file.fileno())
@@ -83,7 +89,7 @@ class RecordedWeb:
         return len(self._index)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (partial(type(self), plain=self._plain), (self.path,))
+        return (partial(type(self), no_links=self._no_links), (self.path,))
 
     @property
     def statuses(self) -> npt.NDArray[np.int16]:
@@ -92,31 +98,31 @@ class RecordedWeb:
 
     @property
     def hosts(self) -> Counter[str]:
-        """Number of URLs of each host."""
+        """Number of URLs by host."""
         return Counter(host(url) for url in self._index.urls())
 
     def urls(self) -> Iterator[str]:
-        """Iterate over every URL, in the order recorded."""
+        """Yield every URL in the order recorded."""
         return self._index.urls()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL recorded, ``http`` or ``https``; None if none is."""
+        """Map each normalised URL to its recorded URL, ``http`` or ``https``; None if missing."""
         known = self._known
         new = list({url for url in urls if url not in known})
         if new:
-            if len(known) + len(new) > _REMEMBERED:
+            if len(known) + len(new) > _MAX_CACHED:
                 known = self._known = {url: known[url] for url in urls if url in known}
             for url, row in zip(new, self._index.rows(new), strict=True):
                 known[url] = None if row is None else self._index.url(row)
         return [known[url] for url in urls]
 
     def fetch(self, url: str) -> Answer | None:
-        """Return what was answered for a normalised URL; None if it was not recorded.
+        """Return the recorded response for a normalised URL; None if the URL was not recorded.
 
         Raises
         ------
         UserError
-            If the file was changed after it was opened.
+            The file was changed after it was opened.
         """
         row = self._index.rows([url])[0]
         if row is None:
@@ -127,13 +133,13 @@ class RecordedWeb:
         if normalize(record.target) != recorded:
             raise self._changed()
         holder = record if payload < 0 else self._read(payload, size)
-        answer = answer_of(recorded, record, holder)
+        answer = decode_answer(recorded, record, holder)
         if answer is None:
             raise self._changed()
         return answer
 
     def _read(self, offset: int, length: int) -> Record:
-        size = min(length, SEEN)
+        size = min(length, MAX_RECORD_BYTES)
         data = os.pread(self._file, size, offset)
         record = read_record(data, offset, self._gzipped) if len(data) == size else None
         if record is None:
@@ -141,20 +147,20 @@ class RecordedWeb:
         return record
 
     def _changed(self) -> UserError:
-        return UserError(f"{self.path} was changed while it was in use: start again")
+        return UserError(
+            f"{self.path} was changed while the program read it: run the command again"
+        )
 
 
-def answer_of(url: str, record: Record, holder: Record) -> Answer | None:
-    """Return what a record answers.
+def decode_answer(url: str, record: Record, holder: Record) -> Answer | None:
+    """Return the response of a record with the decoded body; None if it contains none.
 
     Parameters
     ----------
-    url : as recorded, normalised
-    holder : the record that has the body of a revisit; of others the same
-
-    Returns
-    -------
-    None if it is no answer
+    url : str
+        Normalised URL as recorded.
+    holder : Record
+        Record with the body: the original of a revisit record, or else `record`.
     """
     response = _response(holder)
     if response is None:
@@ -162,7 +168,7 @@ def answer_of(url: str, record: Record, holder: Record) -> Answer | None:
     if holder is not record:
         response = _revisited(parse_response(record.block), response)
     try:
-        headers, body = decode(response.headers, response.body)
+        headers, body = decode_body(response.headers, response.body)
     except TooLargeError:
         return Answer(url, response.status, response.headers, b"", too_large=True)
     if holder.too_large:
@@ -178,12 +184,12 @@ def _response(record: Record) -> HttpResponse | None:
 
 
 def _revisited(revisit: HttpResponse | None, original: HttpResponse) -> HttpResponse:
-    """Return the head of a revisit with the body of its original.
+    """Return the headers of a revisit record with the body of the original record.
 
-    A 304 has no head of its own to speak of: the original answers.
+    A 304 has no headers for the page, so the original headers stay.
     """
     if revisit is None or revisit.status == NOT_MODIFIED:
         return original
-    own = [(n, v) for n, v in revisit.headers if n.lower() not in WRAPPING]
-    wrapping = [(n, v) for n, v in original.headers if n.lower() in WRAPPING]
+    own = [(n, v) for n, v in revisit.headers if n.lower() not in BODY_CODING_FIELDS]
+    wrapping = [(n, v) for n, v in original.headers if n.lower() in BODY_CODING_FIELDS]
     return HttpResponse(revisit.status, own + wrapping, original.body)

@@ -1,4 +1,4 @@
-"""The index of a WARC file: which record answers which URL; built once, kept in the cache."""
+"""The index of a WARC file: the record that answers each URL; built once and cached."""
 
 from __future__ import annotations
 
@@ -19,17 +19,16 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.webs.http_response import NOT_MODIFIED, location_of, parse_response
-from focuscrawl.webs.warc_reading import Scan, answers_to_gets
-from focuscrawl.webs.web_protocol import LONGEST_URL
+from focuscrawl.webs.http_response import NOT_MODIFIED, parse_response, redirect_target
+from focuscrawl.webs.warc_reading import WarcScan, read_get_responses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from focuscrawl.webs.warc_reading import Record
 
-_FORMAT = 3  # counted up whenever an index of the same file would differ
-_SAMPLE = 1 << 16  # bytes at either end of the file that tell it from others
+_FORMAT = 3  # version; increases when the index of an unchanged file would differ
+_SAMPLE = 1 << 16  # bytes at both ends of the file that identify the file
 _FACTS = "facts.json"
 _ARRAYS = ("key", "row", "record", "url_text")
 _RECORD = np.dtype(
@@ -42,20 +41,20 @@ _RECORD = np.dtype(
         ("url_end", np.int64),
     ]
 )
-_UNUSABLE = (OSError, ValueError, EOFError)  # an index that is not there, or not whole
+_LOAD_ERRORS = (OSError, ValueError, EOFError)  # of a missing or incomplete index
 
-_LOST = -1  # status of a revisit whose original is not in the file
+_NO_ORIGINAL = -1  # status of a revisit record whose original is not in the file
 _NO_RECORD = (-1, 0)
-_SHOW_PROGRESS_FROM = 64 << 20  # bytes; smaller files are done at once
+_SHOW_PROGRESS_FROM = 64 << 20  # bytes; smaller files take no time
 
 
 def schemeless(url: str) -> str:
-    """Return an absolute `url` without its scheme: ``http`` and ``https`` are one."""
+    """Return an absolute URL without its scheme; ``http`` and ``https`` are equivalent."""
     return url.partition("//")[2]
 
 
-def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return one 64-bit key for each URL without scheme; shape (len(texts),)."""
+def url_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
+    """Return a 64-bit key for each URL without scheme, shape (len(texts),)."""
     digests = [
         hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest() for text in texts
     ]
@@ -63,24 +62,28 @@ def keys_of(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
 
 
 def status_rank(status: int) -> int:
-    """Return how good an answer is: a page (0) before a redirect before an error."""
+    """Return the rank of an HTTP status: pages (0) before redirects before errors."""
     return 0 if status == 200 else status // 100 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """Where a WARC file holds the answer for each URL.
+class WarcIndex:
+    """Positions of the recorded responses of a WARC file, by URL.
 
-    A URL recorded several times, or under both ``http`` and ``https``, has one answer: the
-    first with status 200, else the first of the best class (2xx, 3xx, 4xx, 5xx).
+    A URL may be recorded several times, and under both ``http`` and ``https``. The first record
+    with status 200 answers the URL, or else the first record of the best class (2xx, 3xx, 4xx,
+    5xx).
 
     Attributes
     ----------
-    arrays : ``record``, one row a URL in the order of the file: ``offset`` and ``length`` (bytes
-        of the record), ``payload_offset`` and ``payload_length`` (the record that has the body of
-        a revisit; -1 and 0 for others), ``status``, ``url_end`` (where its text ends in
-        ``url_text``); ``key``, sorted, with the ``row`` of each
-    facts : ``fingerprint``, ``records``, ``truncated_at``, ``damaged``, ``gzipped``
+    arrays : dict of str to NDArray
+        ``record``, a row for each URL in the order of the file: ``offset`` and ``length`` (of the
+        record), ``payload_offset`` and ``payload_length`` (of the record with the body of a
+        revisit;
+        else -1 and 0), ``status``, ``url_end`` (end of the URL in ``url_text``); ``key``, sorted,
+        and the ``row`` of each key.
+    facts : dict of str to Any
+        ``fingerprint``, ``records``, ``truncated_at``, ``damaged``, ``gzipped``.
     """
 
     arrays: dict[str, npt.NDArray[Any]]
@@ -90,13 +93,13 @@ class Index:
         return len(self.arrays["row"])
 
     def url(self, row: int) -> str:
-        """Return the URL of a row, as recorded and normalised."""
+        """Return the recorded, normalised URL of a row."""
         ends = self.arrays["record"]["url_end"]
         start = int(ends[row - 1]) if row else 0
         return self.arrays["url_text"][start : int(ends[row])].tobytes().decode()
 
     def urls(self) -> Iterator[str]:
-        """Iterate over the URLs of all rows."""
+        """Yield the URLs of all rows."""
         text = self.arrays["url_text"].tobytes()
         start = 0
         for end in self.arrays["record"]["url_end"].tolist():
@@ -104,10 +107,10 @@ class Index:
             start = end
 
     def rows(self, urls: Sequence[str]) -> list[int | None]:
-        """Return the row of each normalised URL, whatever its scheme; None if there is none."""
+        """Return the row of each normalised URL, for either scheme; None if missing."""
         texts = [schemeless(url) for url in urls]
         keys = self.arrays["key"]
-        wanted = keys_of(texts)
+        wanted = url_keys(texts)
         places = keys.searchsorted(wanted)
         found: list[int | None] = [None] * len(texts)
         hits = (keys[np.minimum(places, len(keys) - 1)] == wanted).nonzero()[0]
@@ -116,7 +119,7 @@ class Index:
         return found
 
     def _row_of(self, text: str, key: np.uint64, place: int) -> int | None:
-        """Return the row that has just this text among those of equal key."""
+        """Return the row with this URL among the rows with the same key."""
         keys = self.arrays["key"]
         while place < len(keys) and keys[place] == key:
             row = int(self.arrays["row"][place])
@@ -126,34 +129,36 @@ class Index:
         return None
 
 
-def open_index(path: Path, file: BinaryIO) -> Index:
-    """Open the index of a WARC file; build it first if the cache has none.
+def open_index(path: Path, file: BinaryIO) -> WarcIndex:
+    """Load the index of a WARC file from the cache, or build and cache the index.
 
-    The cache knows the file by its size, modification time and ends, not by its path. Several
-    processes may do this at the same time: each builds its own, and the first one is kept.
+    The cache identifies the file by size, modification time and the bytes at its ends, not by
+    path. If several processes build the index, the cache keeps the first one.
 
     Raises
     ------
     UserError
-        If the file is no WARC file or holds no page, or the cache cannot be written.
+        The file is not a WARC file or contains no page, or the cache cannot be written.
     """
     size = os.fstat(file.fileno()).st_size
     folder = cache_dir() / "webs" / _identity(file, size)
-    with contextlib.suppress(*_UNUSABLE):
+    with contextlib.suppress(*_LOAD_ERRORS):
         return _load(folder)
     index = _build(path, file, size)
     if not index.facts["records"]:
-        raise UserError(f"{path} holds no whole WARC record: name a .warc or .warc.gz file")
+        raise UserError(f"{path} contains no complete WARC record: name a .warc or .warc.gz file")
     if not len(index):
-        raise UserError(f"{path} holds no page: none of its records answers a GET")
+        raise UserError(
+            f"{path} contains no page: no record answers a GET request; name another file"
+        )
     try:
         _save(folder, index)
     except OSError as error:
         raise UserError(
-            f"cannot keep the index of {path} in {folder.parent} ({error.strerror}): "
-            "set FOCUSCRAWL_CACHE to a folder that can be written"
+            f"cannot save the index of {path} in {folder.parent} ({error.strerror}): "
+            "set FOCUSCRAWL_CACHE to a writable folder"
         ) from error
-    return index  # not loaded: another process may be putting its own there
+    return index  # not loaded, because another process may be writing the cache
 
 
 def _identity(file: BinaryIO, size: int) -> str:
@@ -165,42 +170,42 @@ def _identity(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
-def _load(folder: Path) -> Index:
+def _load(folder: Path) -> WarcIndex:
     facts = json.loads((folder / _FACTS).read_text())
     arrays: dict[str, npt.NDArray[Any]] = {}
     for name in _ARRAYS:
         mapped: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r")
-        arrays[name] = np.asarray(mapped)  # the same memory, without memmap's cost an access
-    return Index(arrays, facts)
+        arrays[name] = np.asarray(mapped)  # same memory, faster access than memmap
+    return WarcIndex(arrays, facts)
 
 
-def _save(folder: Path, index: Index) -> None:
+def _save(folder: Path, index: WarcIndex) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = Path(tempfile.mkdtemp(prefix=".building-", dir=folder.parent))
     try:
         for name, array in index.arrays.items():
             np.save(building / f"{name}.npy", array)
         (building / _FACTS).write_text(json.dumps(index.facts))
-        if not _put(building, folder):
+        if not _move_into_place(building, folder):
             try:
-                _load(folder)  # by another process, which was first: it is as good
-            except _UNUSABLE:
+                _load(folder)  # another process saved the same index first
+            except _LOAD_ERRORS:
                 shutil.rmtree(folder, ignore_errors=True)
-                _put(building, folder)
+                _move_into_place(building, folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _put(building: Path, folder: Path) -> bool:
+def _move_into_place(building: Path, folder: Path) -> bool:
     try:
         building.rename(folder)
-    except OSError:  # there is one
+    except OSError:  # the folder exists
         return False
     return True
 
 
-def _build(path: Path, file: BinaryIO, size: int) -> Index:
-    scan = Scan(path, file)
+def _build(path: Path, file: BinaryIO, size: int) -> WarcIndex:
+    scan = WarcScan(path, file)
     # disable=None: no bar where standard error is not a terminal
     with tqdm(
         total=size,
@@ -209,7 +214,7 @@ def _build(path: Path, file: BinaryIO, size: int) -> Index:
         desc=f"index {path.name}",
         disable=None if size >= _SHOW_PROGRESS_FROM else True,
     ) as progress:
-        pages = _chosen(_shown(scan, progress))
+        pages = _select_records(_with_progress(scan, progress))
     facts = {
         "fingerprint": _fingerprint(pages),
         "records": scan.records,
@@ -223,7 +228,7 @@ def _build(path: Path, file: BinaryIO, size: int) -> Index:
         (page.offset, page.length, *page.payload, page.status, end)
         for page, end in zip(pages, ends, strict=True)
     ]
-    keys = keys_of([schemeless(page.url) for page in pages])
+    keys = url_keys([schemeless(page.url) for page in pages])
     order = np.argsort(keys, kind="stable")
     arrays = {
         "key": keys[order],
@@ -231,10 +236,10 @@ def _build(path: Path, file: BinaryIO, size: int) -> Index:
         "record": np.array(rows, _RECORD),
         "url_text": np.frombuffer(b"".join(text), dtype=np.uint8),
     }
-    return Index(arrays, facts)
+    return WarcIndex(arrays, facts)
 
 
-def _shown(scan: Scan, progress: tqdm[Any]) -> Iterator[Record]:
+def _with_progress(scan: WarcScan, progress: tqdm[Any]) -> Iterator[Record]:
     for record in scan:
         progress.update(scan.end - progress.n)
         yield record
@@ -247,17 +252,17 @@ class _Page:
     offset: int
     length: int
     digest: bytes
-    payload: tuple[int, int] = _NO_RECORD  # of a revisit: the record that has the body
+    payload: tuple[int, int] = _NO_RECORD  # of a revisit record: the record with the body
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Smaller is better."""
+        """Sort key; the best record of a URL has the smallest."""
         return (status_rank(self.status), self.offset)
 
 
-def _chosen(records: Iterator[Record]) -> list[_Page]:
+def _select_records(records: Iterator[Record]) -> list[_Page]:
     """Return the record that answers each URL, in the order of the file."""
-    originals: dict[str, _Page] = {}  # by the names that a revisit may have for them
+    originals: dict[str, _Page] = {}  # by the identifiers that revisit records may use
     revisits: list[tuple[_Page, tuple[str, ...]]] = []
 
     def read(record: Record) -> _Page | None:
@@ -272,11 +277,11 @@ def _chosen(records: Iterator[Record]) -> list[_Page]:
                 originals.setdefault(name, page)
         return page
 
-    pages = answers_to_gets(records, read)
+    pages = read_get_responses(records, read)
     for page, names in revisits:
         original = next((originals[name] for name in names if name in originals), None)
         if original is None:
-            page.status = _LOST
+            page.status = _NO_ORIGINAL
             continue
         page.payload = (original.offset, original.length)
         page.digest = original.digest
@@ -285,28 +290,28 @@ def _chosen(records: Iterator[Record]) -> list[_Page]:
     best: dict[str, _Page] = {}
     for page in pages:
         key = schemeless(page.url)
-        if page.status != _LOST and (key not in best or page.rank < best[key].rank):
+        if page.status != _NO_ORIGINAL and (key not in best or page.rank < best[key].rank):
             best[key] = page
     return sorted(best.values(), key=lambda page: page.offset)
 
 
 def _page(record: Record) -> _Page | None:
-    """Return the URL and the answer of a record; None if it is no answer."""
+    """Return URL and response of a record; None if the record answers no request."""
     url = urls.normalize(record.target)
-    if url is None or len(url) > LONGEST_URL:
+    if url is None or len(url) > urls.MAX_URL_LENGTH:
         return None
     status, body = 200, record.block
     if record.type in {"response", "revisit"}:
         response = parse_response(record.block)
         if response is not None:
             status, body = response.status, response.body
-        elif record.type == "revisit":  # which may leave out its head
+        elif record.type == "revisit":  # revisit records need no head
             status, body = NOT_MODIFIED, b""
         if record.type == "response":
             if response is None or status < 200 or status == NOT_MODIFIED:
                 return None
-            # From http to https of the same URL, which are one here: it would lead to itself.
-            target = location_of(url, response.headers) if status // 100 == 3 else None
+            # A redirect from http to https of the same URL would lead to itself.
+            target = redirect_target(url, response.headers) if status // 100 == 3 else None
             if target is not None and schemeless(target) == schemeless(url):
                 return None
     elif record.type != "resource":
@@ -316,11 +321,11 @@ def _page(record: Record) -> _Page | None:
 
 
 def _dated(target: str, date: str | None) -> str:
-    return f"{target} {date}"[: 2 * LONGEST_URL]  # a date is short, and so is every known URL
+    return f"{target} {date}"[: 2 * urls.MAX_URL_LENGTH]
 
 
 def _originals(record: Record) -> tuple[str, ...]:
-    """Return the names of the record a revisit refers to, the surest first."""
+    """Return identifiers of the original of a revisit record, the most reliable first."""
     dated = _dated(record.refers_to, record.headers.get("warc-refers-to-date"))
     return (*record.fields("warc-refers-to"), dated, *record.fields("warc-payload-digest"))
 

@@ -1,8 +1,9 @@
-"""WARC files: records, where they start and end, plain or one gzip member each.
+"""Reads the records of WARC files, uncompressed or with one gzip member for each record.
 
-A recording may be cut anywhere (a killed crawl, a full disk), or made by a stranger. So every
-whole record is found and the log says how much was lost, which neither warcio nor FastWARC does.
-Of a record no more is kept than a crawl takes in, and a damaged stretch is not read over and over.
+A WARC file may be truncated (killed crawl, full disk) or come from an untrusted person. The
+reader finds every complete record and reports the lost bytes, unlike warcio and FastWARC. It
+keeps no more of a record than the size limit of a crawl, and limits the time spent on damaged
+sections.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs.web_protocol import LARGEST_BLOCK, LONGEST_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
+from focuscrawl.webs.web_protocol import MAX_BLOCK_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -26,9 +28,9 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _END = b"\r\n\r\n"
-_LONGEST_HEAD = 1 << 16  # bytes; no sane record has more, and garbage must not be read to its end
-#: bytes of a record that are looked at: one more than there may be
-SEEN = _LONGEST_HEAD + LARGEST_BLOCK + len(_END) + 1
+_MAX_HEAD_BYTES = 1 << 16  # real heads are shorter; limits reading of garbage
+#: bytes of a record that are read: one more than allowed
+MAX_RECORD_BYTES = _MAX_HEAD_BYTES + MAX_BLOCK_BYTES + len(_END) + 1
 
 _MAGIC = b"\x1f\x8b\x08"  # of a gzip member
 _WBITS = 31  # gzip, for zlib
@@ -36,34 +38,36 @@ _GZIP_START = re.compile(re.escape(_MAGIC))
 _PLAIN_START = re.compile(rb"WARC/[01]\.\d{1,2}\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _HEAD_STOP = re.compile(rb"\n(?:[^\S\n]*\n|(?=WARC/[01]\.\d{1,2}\r?\n))")  # or the next head
-_MANDATORY = {"warc-type", "warc-record-id"}  # a page may quote a WARC file, but hardly so well
-_MOST_LINES = 1000  # of a head
-_MOST_DIGITS = 12  # of a length; none is a terabyte
+_MANDATORY = {"warc-type", "warc-record-id"}  # excludes pages that quote a WARC file
+_MAX_LINES = 1000  # of a head
+_MAX_DIGITS = 12  # of a length, which is below a terabyte
 
 _CHUNK = 1 << 16
 _FIRST_STEP = 1 << 12
-_EMPTY = 64  # bytes that a gzip member without content may take
-_OVERLAP = 32  # longer than a match of the patterns that are looked for
+_EMPTY_MEMBER = 64  # largest gzip member without content, in bytes
+_OVERLAP = 32  # longer than any match of the search patterns
 
-# What the search of a damaged stretch may read at places where no record starts, after all: so
-# many bytes, and so many for each byte of the file up to there. A try costs at least as much
-# as a kilobyte.
-_MOST_WASTED = 1 << 28
+# Limits of the bytes read in vain while searching a damaged section for a record: a constant, and
+# bytes for each byte of the file up to the position. An attempt counts as a kilobyte at least.
+_MAX_WASTED = 1 << 28
 _WASTED_A_BYTE = 256
-_TRY = 1 << 10
+_MIN_ATTEMPT = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of a WARC file.
+    """A record of a WARC file.
 
     Attributes
     ----------
-    offset, length : the bytes it takes in the file (compressed, where the file is)
-    headers : its own header fields, names in lower case; the first of equal names
-    block : what it holds: for a response the HTTP head and the body as sent. If there are more
-        than `LARGEST_BLOCK` bytes, the first so many
-    too_large : there are more
+    offset, length : int
+        Position and size in the file in bytes (compressed, if the file is).
+    headers : dict of str to str
+        Header fields of the record with names in lower case; the first of repeated fields.
+    block : bytes
+        Content, at most `MAX_BLOCK_BYTES`; of a response the HTTP head and the body as sent.
+    too_large : bool
+        Whether the content is larger.
     """
 
     offset: int
@@ -74,42 +78,46 @@ class Record:
 
     @property
     def type(self) -> str:
-        """The record's WARC-Type."""
+        """The WARC-Type."""
         return self.headers.get("warc-type", "")
 
     @property
     def target(self) -> str:
-        """Its WARC-Target-URI, without the brackets that some writers put around it."""
+        """The WARC-Target-URI, without the brackets that some writers add."""
         return self.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">")
 
     @property
     def refers_to(self) -> str:
-        """The WARC-Target-URI of the record that a revisit refers to."""
+        """The WARC-Target-URI of the original of a revisit record."""
         target = self.headers.get("warc-refers-to-target-uri", self.target)
         return target.removeprefix("<").removesuffix(">")
 
     def fields(self, *names: str) -> tuple[str, ...]:
-        """Return the values of some fields (in lower case), without empty and overlong ones."""
+        """Return the values of fields (in lower case), without empty and overlong values."""
         values = (self.headers.get(name, "") for name in names)
-        return tuple(value for value in values if 0 < len(value) <= LONGEST_URL)
+        return tuple(value for value in values if 0 < len(value) <= MAX_URL_LENGTH)
 
 
-class Scan:
-    """Iterates once over the whole records of a WARC file.
+class WarcScan:
+    """Iterates once over the complete records of a WARC file.
 
     Attributes
     ----------
-    gzipped : whether each record is a gzip member
-    records : whole records met so far
-    end : offset behind the last of them
-    truncated_at : offset of the first byte that nothing could be read from up to the end of
-        the file; None if the file ends with a whole record
-    damaged : stretches *inside* the file that could not be read, and were skipped
+    gzipped : bool
+        Whether each record is a gzip member.
+    records : int
+        Complete records read so far.
+    end : int
+        Offset of the end of the last record.
+    truncated_at : int or None
+        Offset from which on nothing is readable; None if the file ends with a complete record.
+    damaged : int
+        Unreadable sections inside the file, which were skipped.
 
     Raises
     ------
     UserError
-        If the file is empty, or does not start as a WARC file does.
+        The file is empty or does not start like a WARC file.
     """
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -118,7 +126,7 @@ class Scan:
         file.seek(0)
         start = file.read(len(_MAGIC) + 2)
         if not start:
-            raise UserError(f"{path} is empty: it is no recorded web")
+            raise UserError(f"{path} is empty: name a .warc or .warc.gz file")
         self.gzipped = start.startswith(_MAGIC)
         if not self.gzipped and start != b"WARC/":
             raise UserError(f"{path} is not a WARC file: name a .warc or .warc.gz file")
@@ -136,16 +144,16 @@ class Scan:
             yield record
 
     def _next(self, at: int) -> Record | None:
-        record = self._try(at)
+        record = self._read_at(at)
         if record is None:
-            after = self._skip_nothing(at)
-            record, at = (self._try(after) if after > at else None), after
+            after = self._skip_empty(at)
+            record, at = (self._read_at(after) if after > at else None), after
         if record is not None or self._at_end(at):
             return record
         pattern = _GZIP_START if self.gzipped else _PLAIN_START
         start = _find(self._file, at + 1, pattern)
-        while start is not None and self._wasted <= _MOST_WASTED + _WASTED_A_BYTE * start:
-            record = self._try(start)
+        while start is not None and self._wasted <= _MAX_WASTED + _WASTED_A_BYTE * start:
+            record = self._read_at(start)
             if record is not None:
                 self.damaged += 1
                 return record
@@ -153,21 +161,21 @@ class Scan:
         self.truncated_at = at
         return None
 
-    def _try(self, at: int) -> Record | None:
+    def _read_at(self, at: int) -> Record | None:
         try:
             record = (_read_member if self.gzipped else _read_plain)(self._file, at)
-        except _OneStreamError:
+        except _SharedMemberError:
             raise UserError(
-                f"{self._path} is compressed as one stream, not record by record: "
-                f"run `warcio recompress {self._path} NEW.warc.gz` and use that"
+                f"{self._path} is compressed as one stream, not record by record: run "
+                f"`warcio recompress {self._path} NEW.warc.gz` and name the new file"
             ) from None
         if isinstance(record, int):
-            self._wasted += max(record, _TRY)
+            self._wasted += max(record, _MIN_ATTEMPT)
             return None
         return record
 
-    def _skip_nothing(self, at: int) -> int:
-        """Return where empty lines end, or empty gzip members."""
+    def _skip_empty(self, at: int) -> int:
+        """Return the offset after empty lines or empty gzip members."""
         if self.gzipped:
             while (end := _end_of_empty_member(self._file, at)) is not None:
                 at = end
@@ -185,49 +193,51 @@ class Scan:
 def warn_of_damage(
     path: Path, size: int, records: int, truncated_at: int | None, damaged: int
 ) -> None:
-    """Log what of a WARC file of `size` bytes could not be read; for the others see `Scan`."""
+    """Log the unreadable parts of a WARC file of `size` bytes, see `WarcScan`."""
     if truncated_at is not None:
         logger.warning(
-            "%s is cut or damaged at byte %d of %d: its %d whole records are used",
+            "%s is truncated or damaged at byte %d of %d: using its %d complete records",
             path, truncated_at, size, records,
         )  # fmt: skip
     if damaged:
-        logger.warning("%s: %d unreadable stretches are left out", path, damaged)
+        logger.warning("%s: skipped %d unreadable sections", path, damaged)
 
 
 def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
-    """Parse the bytes of one record, as `Record.offset` and `Record.length` frame them.
+    """Parse the bytes of one record; None if they are not a complete record.
 
-    The first `SEEN` of them will do. Returns None if they are not a whole record, which means
-    that the file has changed.
+    Parameters
+    ----------
+    data : bytes
+        The bytes from `Record.offset` on; the first `MAX_RECORD_BYTES` are enough.
     """
     whole = True
     if gzipped:
         unzip = zlib.decompressobj(_WBITS)
         size = len(data)
         try:
-            data = unzip.decompress(data, SEEN)
+            data = unzip.decompress(data, MAX_RECORD_BYTES)
         except zlib.error:
             return None
-        whole = unzip.eof or size >= SEEN or len(data) >= SEEN
+        whole = unzip.eof or size >= MAX_RECORD_BYTES or len(data) >= MAX_RECORD_BYTES
     return _parse_record(data, offset, len(data)) if whole else None
 
 
 def content_length(headers: dict[str, str]) -> int | None:
-    """Return the Content-Length of a record; None if it has none that could be."""
+    """Return the Content-Length of a record; None if missing or invalid."""
     value = headers.get("content-length", "")
-    if len(value) > _MOST_DIGITS or not (value.isascii() and value.isdigit()):
+    if len(value) > _MAX_DIGITS or not (value.isascii() and value.isdigit()):
         return None
     return int(value)
 
 
-def answers_to_gets(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
-    """Return what `read` makes of the records, in their order.
+def read_get_responses(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
+    """Return the results of `read` for the records in their order, without None.
 
-    Requests, and answers to those of another method than GET, are left out, as no URL
-    alone leads to the answers.
+    Requests and responses to methods other than GET are skipped, because their URL alone does not
+    identify them.
     """
-    found: list[tuple[T, tuple[str, ...]]] = []  # and the ids of its exchange
+    found: list[tuple[T, tuple[str, ...]]] = []  # with the record ids of the exchange
     not_get: set[str] = set()
     for record in records:
         exchange = record.fields("warc-record-id", "warc-concurrent-to")
@@ -240,7 +250,7 @@ def answers_to_gets(records: Iterable[Record], read: Callable[[Record], T | None
 
 
 def _parse_record(data: bytes, offset: int, length: int) -> Record | None:
-    """Parse a record, unpacked; of a large one the first `SEEN` bytes."""
+    """Parse a record, unpacked; of a large one the first `MAX_RECORD_BYTES` bytes."""
     head = _parse_head(data)
     if head is None:
         return None
@@ -250,19 +260,19 @@ def _parse_record(data: bytes, offset: int, length: int) -> Record | None:
         block = data[start:].removesuffix(_END)  # the length is missing or wrong
     else:
         block = data[start : start + size]
-    return Record(offset, length, headers, block[:LARGEST_BLOCK], len(block) > LARGEST_BLOCK)
+    return Record(offset, length, headers, block[:MAX_BLOCK_BYTES], len(block) > MAX_BLOCK_BYTES)
 
 
 def _parse_head(data: bytes) -> tuple[dict[str, str], int] | None:
-    """Return the header fields and where the block starts; None if this is no record."""
+    """Return the header fields and the offset of the block; None if `data` is no record."""
     if not data.startswith(b"WARC/"):
         return None
-    end = _HEAD_END.search(data, 0, _LONGEST_HEAD)
+    end = _HEAD_END.search(data, 0, _MAX_HEAD_BYTES)
     if end is None or _PLAIN_START.search(data, 1, end.start()):
-        return None  # cut, or cut and run together with the head of the next
-    if data.count(b"\n", 0, end.start()) > _MOST_LINES:
+        return None  # truncated, maybe followed by the head of the next record
+    if data.count(b"\n", 0, end.start()) > _MAX_LINES:
         return None
-    fields: dict[str, list[str]] = {}  # each value as the lines that it is folded over
+    fields: dict[str, list[str]] = {}  # lines of each folded value
     lines: list[str] = []
     for line in data[: end.start()].decode("utf-8", "replace").split("\n")[1:]:
         if line[:1] in {" ", "\t"} and lines:
@@ -276,12 +286,12 @@ def _parse_head(data: bytes) -> tuple[dict[str, str], int] | None:
     return {name: " ".join(lines) for name, lines in fields.items()}, end.end()
 
 
-class _OneStreamError(Exception):
-    """A gzip member holds several records."""
+class _SharedMemberError(Exception):
+    """A gzip member contains several records."""
 
 
 def _read_plain(file: BinaryIO, at: int) -> Record | int:
-    """Read the record that starts at `at`; return how many bytes were read if there is none."""
+    """Read the record at `at`; return the number of bytes read if there is no record."""
     parsed = _head_at(file, at)
     if isinstance(parsed, int):
         return parsed
@@ -289,13 +299,13 @@ def _read_plain(file: BinaryIO, at: int) -> Record | int:
     start = at + head
     size = content_length(headers)
     if size is not None:
-        tail = _behind(file, start + size)
+        tail = _separator(file, start + size)
         if tail is not None:
             file.seek(start)
-            block = file.read(min(size, LARGEST_BLOCK))
+            block = file.read(min(size, MAX_BLOCK_BYTES))
             length = head + size + len(tail)
-            return Record(at, length, headers, block, size > LARGEST_BLOCK)
-    # The length is missing, wrong, or leads beyond a cut: the next record's start decides.
+            return Record(at, length, headers, block, size > MAX_BLOCK_BYTES)
+    # The length is missing or wrong, or the record is truncated: search for the next record.
     following = _find(file, start, _PLAIN_START)
     while following is not None and isinstance(_head_at(file, following), int):
         following = _find(file, following + 1, _PLAIN_START)
@@ -304,74 +314,74 @@ def _read_plain(file: BinaryIO, at: int) -> Record | int:
     length = following - at
     file.seek(max(start, following - len(_END)))
     if size is not None and size > length - head and file.read(len(_END)) != _END:
-        return length  # half a record, which a later run has appended to
+        return length  # incomplete record, followed by records of a later run
     file.seek(at)
-    return _parse_record(file.read(min(length, SEEN)), at, length) or length
+    return _parse_record(file.read(min(length, MAX_RECORD_BYTES)), at, length) or length
 
 
 def _head_at(file: BinaryIO, at: int) -> tuple[dict[str, str], int] | int:
-    """Return the header fields and the bytes they take; how many were read if it is no head."""
+    """Return header fields and head size; the number of bytes read if there is no head."""
     file.seek(at)
     head = file.read(_FIRST_STEP)
     if not head.startswith(b"WARC/"):
         return 0
     stop = _HEAD_STOP.search(head)
     if stop is None:
-        head += file.read(_LONGEST_HEAD - len(head))
+        head += file.read(_MAX_HEAD_BYTES - len(head))
         stop = _HEAD_STOP.search(head)
     if stop is None:
         return len(head)
     return _parse_head(head[: stop.end()]) or stop.end()
 
 
-def _behind(file: BinaryIO, end: int) -> bytes | None:
-    """Return the empty lines behind a block; None if it does not end there."""
+def _separator(file: BinaryIO, end: int) -> bytes | None:
+    """Return the empty lines after a block; None if the block does not end at `end`."""
     file.seek(end - 1)
     tail = file.read(1 + len(_END))
     if not tail:
-        return None  # the file ends before it
+        return None  # the file ends before the block
     tail = tail[1:]
     at_end = len(tail) < len(_END) and not tail.strip(b"\r\n")
     return tail if tail == _END or at_end else None
 
 
 def _read_member(file: BinaryIO, at: int) -> Record | int:
-    """Read the record in the gzip member at `at`; how many bytes were unpacked for nothing."""
+    """Read the record in the gzip member at `at`; return the wasted bytes if there is none."""
     file.seek(at)
     unzip = zlib.decompressobj(_WBITS)
-    data = bytearray()  # the first `SEEN` bytes
+    data = bytearray()  # the first `MAX_RECORD_BYTES` bytes
     size = 0
-    step = _FIRST_STEP  # most members are small, and what is read beyond one is read again
+    step = _FIRST_STEP  # most members are small, and bytes after the member are read again
     record_end: int | None = None
     part = b""
     while not unzip.eof:
         chunk = unzip.unconsumed_tail or file.read(step)
         step = min(2 * step, _CHUNK)
-        if not chunk and len(part) < _CHUNK:  # nor is more to be had of what was read
+        if not chunk and len(part) < _CHUNK:  # and no more output of the bytes read
             return size
         try:
             part = unzip.decompress(chunk, _CHUNK)
         except zlib.error:
             return size
         size += len(part)
-        data += part[: SEEN - len(data)]
+        data += part[: MAX_RECORD_BYTES - len(data)]
         if record_end is None:
-            head = _parse_head(bytes(data[:_LONGEST_HEAD]))
+            head = _parse_head(bytes(data[:_MAX_HEAD_BYTES]))
             if head is not None:
                 record_end = head[1] + (content_length(head[0]) or 0)
-            elif len(data) > _LONGEST_HEAD or not data.startswith(b"WARC/"):
-                return size + len(chunk)  # nor will more of it make it a record
+            elif len(data) > _MAX_HEAD_BYTES or not data.startswith(b"WARC/"):
+                return size + len(chunk)  # more bytes cannot make this a record
         if record_end is not None and data.startswith(b"WARC/", record_end + len(_END)):
-            raise _OneStreamError
+            raise _SharedMemberError
     end = file.tell() - len(unzip.unused_data)
     return _parse_record(bytes(data), at, end - at) or size
 
 
 def _end_of_empty_member(file: BinaryIO, at: int) -> int | None:
-    """Return where the gzip member that starts at `at` ends, if nothing is in it."""
+    """Return the end of an empty gzip member at `at`; None if it is not empty."""
     file.seek(at)
     unzip = zlib.decompressobj(_WBITS)
-    chunk = file.read(_EMPTY)
+    chunk = file.read(_EMPTY_MEMBER)
     try:
         if unzip.decompress(chunk, 1) or not unzip.eof:
             return None
@@ -381,7 +391,7 @@ def _end_of_empty_member(file: BinaryIO, at: int) -> int | None:
 
 
 def _find(file: BinaryIO, start: int, pattern: re.Pattern[bytes]) -> int | None:
-    """Return the offset of the first match that starts at `start` or later."""
+    """Return the offset of the first match from `start` on."""
     file.seek(start)
     at = start
     data = b""

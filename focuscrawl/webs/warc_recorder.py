@@ -1,4 +1,4 @@
-"""Appends what was fetched to WARC 1.1 files that can be replayed."""
+"""Records requests and responses in WARC 1.1 files, which can be replayed."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from filelock import lock_descriptor
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_plain
-from focuscrawl.webs.warc_reading import Scan
+from focuscrawl.foundation.files import open_nofollow
+from focuscrawl.webs.warc_reading import WarcScan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 _ENDING = ".warc.gz"
-_GZIP_LEVEL = 6  # half the time of 9, and 1 % larger
+_GZIP_LEVEL = 6  # takes half the time of level 9 for 1 % larger files
 _INFO = (
     f"software: focuscrawl/{__version__}\r\n"
     "format: WARC File Format 1.1\r\n"
@@ -33,34 +33,37 @@ _INFO = (
 
 
 class WarcRecorder:
-    """Appends what was fetched to a WARC file.
+    """Appends requests and responses to a WARC file.
 
-    A file that is there is continued. If its last record is only half there, because an
-    earlier run was killed, that half is cut off first. Each exchange reaches the file before
-    `record` returns.
+    If an earlier run was killed, an incomplete last record is cut off first. Each exchange is in
+    the file when `record` returns.
 
     Parameters
     ----------
-    path : the file, which ends in ``.warc.gz``: every record is a gzip member of its own
+    path : str or os.PathLike
+        File name that ends in ``.warc.gz``; every record is a gzip member.
 
     Raises
     ------
     UserError
-        If the name ends otherwise; if the file is there and no compressed WARC file, is being
-        written by another process, or cannot be written.
+        The name has another ending, or the file cannot be written, is not a compressed WARC file,
+        or
+        is in use by another process.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         if not self.path.name.endswith(_ENDING):
-            raise UserError(f"{self.path}: recordings are compressed, name it *.warc.gz")
+            raise UserError(f"{self.path} is not a name for a recording: end the name in .warc.gz")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "a+b", buffering=0, opener=open_plain)  # noqa: SIM115
+            self._file = open(self.path, "a+b", buffering=0, opener=open_nofollow)  # noqa: SIM115
         except OSError as error:
-            raise UserError(f"cannot write {self.path}: {error.strerror}") from error
+            raise UserError(
+                f"cannot write {self.path}: {error.strerror}; name another file"
+            ) from error
         try:
-            self._begin()
+            self._open_or_resume()
         except BaseException:
             self._file.close()
             raise
@@ -72,7 +75,7 @@ class WarcRecorder:
         self.close()
 
     def close(self) -> None:
-        """Close the file; it is complete without it."""
+        """Close the file, which is complete also without this call."""
         self._file.close()
 
     def record(
@@ -89,17 +92,23 @@ class WarcRecorder:
         body_raw: bytes = b"",
         ip: str | None = None,
     ) -> None:
-        """Append one exchange: a ``response`` and the ``request`` it answers.
+        """Append an exchange: a ``response`` record and its ``request`` record.
 
         Parameters
         ----------
-        url, request_method, request_headers, request_body : what was asked
-        at : when it was asked, with a time zone
-        status, reason, response_headers : what was answered. Header fields are pairs of
-            name and value, one character a byte (Latin-1), in the order sent
-        body_raw : the body with its Content-Encoding, but without its Transfer-Encoding, which
-            HTTP clients undo; that field is therefore not recorded
-        ip : address of the server, if known
+        url, request_method, request_headers, request_body
+            The request.
+        at : datetime
+            Time of the request, with a time zone.
+        status, reason, response_headers
+            The response. Header fields are pairs of name and value in the order sent, with one
+            character for each byte (Latin-1).
+        body_raw : bytes
+            Body with its Content-Encoding. HTTP clients undo the Transfer-Encoding, so that
+            header is
+            not recorded.
+        ip : str, optional
+            Address of the server.
         """
         about = {
             "WARC-Target-URI": url.partition("#")[0],
@@ -130,14 +139,16 @@ class WarcRecorder:
             _http(f"{request_method} /{path} HTTP/1.1", asked),
             request_body,
         )
-        self._append(response + request)  # at once: a cut between them is unlikely
+        self._append(response + request)  # in one write, so a cut between the two is unlikely
 
-    def _begin(self) -> None:
-        """Cut a half record off a file that is there, or start a new one."""
+    def _open_or_resume(self) -> None:
+        """Lock the file; cut off an incomplete record, or start a new file."""
         if not lock_descriptor(self._file.fileno(), blocking=False):
-            raise UserError(f"{self.path} is being written by another process")
+            raise UserError(
+                f"another process is writing {self.path}: wait for it, or name another file"
+            )
         if self._file.seek(0, os.SEEK_END):
-            self._cut_half_record()
+            self._cut_incomplete_record()
             return
         fields = {
             "WARC-Type": "warcinfo",
@@ -147,20 +158,20 @@ class WarcRecorder:
         }
         self._append(_record(fields, "application/warc-fields", b"", _INFO.encode()))
 
-    def _cut_half_record(self) -> None:
-        with open(self.path, "rb", buffering=1 << 20, opener=open_plain) as file:
-            scan = Scan(self.path, file)
+    def _cut_incomplete_record(self) -> None:
+        with open(self.path, "rb", buffering=1 << 20, opener=open_nofollow) as file:
+            scan = WarcScan(self.path, file)
             for _ in scan:
                 pass
         if not scan.records or not scan.gzipped:
             raise UserError(
-                f"{self.path} is no compressed WARC file that could be continued: "
-                "move it away, or record to another file"
+                f"{self.path} is not a compressed WARC file, so records cannot be appended: "
+                "move the file away, or name another file"
             )
         self._file.truncate(scan.end)
 
     def _append(self, records: bytes) -> None:
-        """Write whole records, or leave the file as it was."""
+        """Write complete records, or leave the file unchanged."""
         end = self._file.seek(0, os.SEEK_END)
         left = memoryview(records)
         try:
@@ -168,35 +179,39 @@ class WarcRecorder:
                 left = left[self._file.write(left) :]
         except OSError as error:
             self._file.truncate(end)
-            raise UserError(f"cannot write {self.path}: {error.strerror}") from error
+            raise UserError(
+                f"cannot write {self.path}: {error.strerror}; name another file"
+            ) from error
 
 
 class WarcSeries:
-    """Records to ``pages-00001.warc.gz``, and when that is full to ``pages-00002.warc.gz``.
+    """Records to ``pages-00001.warc.gz``, and then to the next number when a file is full.
 
-    Put together in the order of their names, the files are one recording.
+    The files in the order of their names are one recording.
 
     Parameters
     ----------
-    path : a name that ends in ``.warc.gz``; numbers are put before the ending
-    size : bytes from which on a file is full; the last exchange is in it as a whole
+    path : str or os.PathLike
+        Name that ends in ``.warc.gz``; the numbers come before the ending.
+    size : int
+        Size in bytes from which on a file is full; the last exchange is not split.
 
     Raises
     ------
     UserError
-        See `WarcRecorder`; the last file that is there is continued.
+        See `WarcRecorder`, which appends to the last existing file.
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
         self._path, self._size = Path(path), size
         name = re.compile(rf"{re.escape(self._stem)}-(\d{{5,}}){re.escape(_ENDING)}")
-        beside = self._path.parent.glob(f"*{_ENDING}")
-        numbers = [int(found[1]) for each in beside if (found := name.fullmatch(each.name))]
+        existing = self._path.parent.glob(f"*{_ENDING}")
+        numbers = [int(found[1]) for each in existing if (found := name.fullmatch(each.name))]
         self._number = max(numbers, default=1)
         self._recorder = self._open()
 
     def record(self, **exchange: Any) -> None:
-        """Append one exchange, see `WarcRecorder.record`."""
+        """Append an exchange, see `WarcRecorder.record`."""
         if self._recorder.path.stat().st_size >= self._size:
             self._recorder.close()
             self._number += 1
@@ -204,7 +219,7 @@ class WarcSeries:
         self._recorder.record(**exchange)
 
     def close(self) -> None:
-        """Close the file; it is complete without it."""
+        """Close the file, which is complete also without this call."""
         self._recorder.close()
 
     @property
@@ -216,7 +231,7 @@ class WarcSeries:
 
 
 def _record(fields: dict[str, str], content_type: str, head: bytes, body: bytes) -> bytes:
-    """Compose one record, as a gzip member; its block is `head` and `body`."""
+    """Return a record as a gzip member with `head` and `body` as its block."""
     block = head + body
     fields = fields | {"WARC-Block-Digest": _digest(block)}
     if head:
@@ -234,7 +249,7 @@ def _http(first_line: str, headers: Sequence[tuple[str, str]]) -> bytes:
 
 
 def _one_line(text: str) -> str:
-    """Keep a value that holds a line break from becoming a field of its own."""
+    """Remove line breaks, so that a value cannot add header fields."""
     return " ".join(text.splitlines()) if "\n" in text or "\r" in text else text
 
 

@@ -1,7 +1,7 @@
-"""What the rest of the program knows of a web that is not the live one, and of its pages.
+"""Interface of recorded and generated webs, and reading of their pages.
 
-A recording may come from a stranger, as a page does. So no more is read of it than the crawler
-takes in of the live Web; see ``docs/explanation/security.md``.
+A recording may come from an untrusted person. Its pages therefore have the same size limits as
+pages of the live Web; see ``docs/explanation/security.md``.
 """
 
 from __future__ import annotations
@@ -20,29 +20,35 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 
-LARGEST_BODY = 10 * 1024 * 1024  #: bytes of a body, packed and unpacked
-LARGEST_HEAD = 256 * 1024  #: bytes of an HTTP head
-LARGEST_BLOCK = LARGEST_HEAD + LARGEST_BODY  #: bytes of what a record holds, unpacked
-LONGEST_URL = 2083  #: characters
+MAX_BODY_BYTES = 10 * 1024 * 1024  #: bytes of a body, compressed and decompressed
+MAX_HEAD_BYTES = 256 * 1024  #: bytes of an HTTP head
+MAX_BLOCK_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES  #: bytes of the decompressed block of a record
 
 
 class TooLargeError(Exception):
-    """A body is larger than `LARGEST_BODY`."""
+    """A body is larger than `MAX_BODY_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered.
+    """A response of a server.
 
     Attributes
     ----------
-    url : the URL as recorded, normalised
-    status : HTTP status
-    headers : name and value pairs in the order sent, without hop-by-hop headers and without
-        Content-Encoding and Transfer-Encoding when `body` has been decoded
-    body : the entity, decoded; empty if it is too large
-    too_large : there is more of it than a crawl takes in
-    failure : why there is none, where there should be one; the status is 0 then
+    url : str
+        Normalised URL as recorded.
+    status : int
+        HTTP status; 0 if reading the recorded response failed.
+    headers : list of (str, str)
+        Names and values in the order sent, without hop-by-hop headers; without Content-Encoding
+        and
+        Transfer-Encoding if `body` was decoded.
+    body : bytes
+        Decoded body; empty if too large.
+    too_large : bool
+        Whether the body exceeds the size limit of a crawl.
+    failure : str
+        Reason why a recorded response could not be read.
     """
 
     url: str
@@ -53,32 +59,34 @@ class Answer:
     failure: str = field(default="", repr=False)
 
     def header(self, name: str) -> str | None:
-        """Return the first value of the field `name` (in lower case); None if there is none."""
+        """Return the first value of the header `name` (in lower case); None if missing."""
         return next((value for field, value in self.headers if field.lower() == name), None)
 
 
 class Source(Protocol):
-    """Where pages are: a recorded web, or the live one."""
+    """A source of pages: a recorded web, or the live Web."""
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL it is known by here; None if it is not.
+        """Map each normalised URL to the URL that the source has for it; None if unknown.
 
-        ``http`` and ``https`` are one: both map to the spelling recorded.
+        ``http`` and ``https`` URLs are equivalent: both map to the recorded URL.
         """
         ...
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        """Return the response for a URL that `resolve` returned; None if there is none."""
         ...
 
 
 class Web(Source, Protocol):
-    """A web that can be asked without a network.
+    """A web that answers requests without a network.
 
     Attributes
     ----------
-    name : short name for people
-    fingerprint : hex digest; the same for the same content
+    name : str
+        Short name for messages.
+    fingerprint : str
+        Hex digest of the content; equal content has equal digests.
     """
 
     name: str
@@ -89,14 +97,17 @@ class Web(Source, Protocol):
         ...
 
 
-def not_modified(answer: Answer, if_none_match: str | None, if_modified_since: str | None) -> bool:
-    """Tell whether a server would answer 304 in place of `answer`.
+def is_not_modified(
+    answer: Answer, if_none_match: str | None, if_modified_since: str | None
+) -> bool:
+    """Return whether a server would answer 304 instead of `answer`.
 
     Parameters
     ----------
-    answer : with its validators among its headers
-    if_none_match, if_modified_since : fields of the request; the second counts only without
-        the first
+    answer : Answer
+        Response with validators among its headers.
+    if_none_match, if_modified_since : str or None
+        Headers of the request; `if_modified_since` counts only without `if_none_match`.
     """
     if answer.status != 200:
         return False
@@ -119,24 +130,25 @@ def _date(field: str | None) -> datetime | None:
         date = None if field is None else parsedate_to_datetime(field)
     except ValueError:
         return None
-    # "-0000" gives a time without a zone, which cannot be compared with one that has a zone
+    # "-0000" gives a time without a zone, which Python cannot compare with zoned times
     return date if date is not None and date.tzinfo is not None else None
 
 
 class HtmlAnswer(NamedTuple):
-    """An HTML page that is not parsed yet; small enough to be sent to another process."""
+    """An unparsed HTML page, small enough to be sent to another process."""
 
     url: str
     body: bytes
     encoding: str | None
 
     @classmethod
-    def of(cls, answer: Answer | None, url: str | None = None) -> Self | None:
-        """Return what the crawl would take for a page: HTML, with a status of 2xx; or None.
+    def from_answer(cls, answer: Answer | None, url: str | None = None) -> Self | None:
+        """Return the HTML page of a response with a 2xx status; None for other responses.
 
         Parameters
         ----------
-        url : that the page is to have; None: the one that was answered
+        url : str, optional
+            URL of the page; by default that of the response.
         """
         if answer is None or answer.too_large or not 200 <= answer.status < 300:
             return None
@@ -146,13 +158,13 @@ class HtmlAnswer(NamedTuple):
         return cls(url or answer.url, answer.body, encoding)
 
     @classmethod
-    def found(cls, web: Web, url: str) -> Self | None:
-        """Return the page that a web has at a URL, see `read_page`; None if it has none."""
+    def from_web(cls, web: Web, url: str) -> Self | None:
+        """Return the page of a web at a URL, see `read_page`; None if there is none."""
         (known,) = web.resolve([url])
-        return None if known is None else cls.of(web.fetch(known), url)
+        return None if known is None else cls.from_answer(web.fetch(known), url)
 
     def parse(self) -> PageView | None:
-        """Return the page; None: it is too hard to parse, as it would be for a crawl."""
+        """Return the parsed page; None if parsing exceeds the limits of a crawl."""
         try:
             return shared_parser().parse(self.body, self.url, encoding=self.encoding)
         except ParseLimitError:
@@ -160,20 +172,22 @@ class HtmlAnswer(NamedTuple):
 
 
 def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | None:
-    """Read a page of a web.
+    """Read and parse a page of a web.
 
     Parameters
     ----------
-    web : where it is
-    url : normalised, as the page is to have it; the web may spell it with http for https
-    digest : BLAKE2b of the body, of any length, if no other page will do
+    url : str
+        Normalised URL of the page; the web may have the URL with http instead of https.
+    digest : bytes, optional
+        Required BLAKE2b digest of the body, of any length.
 
     Returns
     -------
-    None if the web has no such URL, or what it answers is no HTML page, another one, or one that
-    is too hard to parse
+    PageView or None
+        None if the web lacks the URL, the response is not HTML or has another digest, or parsing
+        exceeds the limits of a crawl.
     """
-    page = HtmlAnswer.found(web, url)
+    page = HtmlAnswer.from_web(web, url)
     if page is None:
         return None
     if digest is not None and blake2b(page.body, digest_size=len(digest)).digest() != digest:

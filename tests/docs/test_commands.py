@@ -196,8 +196,8 @@ def _check_corpus(folder: Path, budget: int) -> str:
     assert len(taken) > 0.8 * len(relevant) > 10
     assert all(row["text"] and row["chunks"] and row["language"] == "en" for row in taken.values())
     sheet = (folder / "cycling.parquet.datasheet.md").read_text()
-    assert "By its own estimate the crawl has" in sheet
-    assert "The topic in words: " in sheet
+    assert "Estimated recall: " in sheet
+    assert "Phrases of the topic: " in sheet
     return sheet
 
 

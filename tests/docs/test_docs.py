@@ -121,11 +121,11 @@ def test_statistics_are_those_of_the_code() -> None:
 
 def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
-        visits.AGAIN,
+        visits.REFETCH,
         visits.FOLLOWED,
         visits.NOINDEX,
         visits.UNANSWERED,
-        visits.OWN,
+        visits.OWN_REQUEST,
         visits.ROBOTS,
         visits.URL_ID,
         visits.VISIT,

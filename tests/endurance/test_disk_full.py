@@ -44,7 +44,7 @@ def starved(folder: Path, undisturbed: Undisturbed, limit: int | None) -> tuple[
 
 def assert_says_why(code: int, said: str) -> None:
     assert code == 1
-    assert "the crawl store cannot be used any more" in said
+    assert "The crawl database cannot be written" in said
     assert "Traceback" not in said
 
 

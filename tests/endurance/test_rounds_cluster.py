@@ -43,12 +43,12 @@ def told_of(root: Path) -> dict[str, list[str]]:
     tables, last = Tables(str(root)), 10**5 - 1
     told: dict[str, list[dict[str, Any]]] = {"pages": [], "links": [], "urls": []}
     for bucket in range(BUCKETS):
-        for name in tables.of_bucket("pages", bucket, last):
+        for name in tables.bucket_tables("pages", bucket, last):
             told["pages"] += tables.read(name).drop_columns(["fetched_at"]).to_pylist()
-        for name in tables.of_bucket("evidence", bucket, last):
+        for name in tables.bucket_tables("evidence", bucket, last):
             told["links"] += tables.read(name).to_pylist()
         urls = BucketUrls(tables, bucket, last)
-        told["urls"] += urls.rows(urls.places(urls.ids)).to_pylist()
+        told["urls"] += urls.rows(urls.positions(urls.ids)).to_pylist()
     return {name: [*map(repr, rows)] for name, rows in told.items()}
 
 

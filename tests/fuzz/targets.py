@@ -22,7 +22,7 @@ from focuscrawl.taxonomy import read_dmoz
 from focuscrawl.topics.bookmarks import read_bookmarks
 from focuscrawl.topics.definition import read_definition, write_definition
 from focuscrawl.webs import RecordedWeb
-from focuscrawl.webs.warc_reading import Scan, read_record
+from focuscrawl.webs.warc_reading import WarcScan, read_record
 from focuscrawl.webs.web_protocol import read_page
 
 from .costs import Limit
@@ -60,7 +60,7 @@ def urls(data: bytes) -> None:
 def warc(data: bytes) -> None:
     """Any bytes are a recording, or refused; a record that was found is found again."""
     try:
-        scan = Scan(Path("fuzzed.warc"), BytesIO(data))
+        scan = WarcScan(Path("fuzzed.warc"), BytesIO(data))
         records = list(scan)
     except UserError:
         return

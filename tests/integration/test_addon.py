@@ -168,10 +168,10 @@ def test_resumed_it_goes_on_with_its_callbacks(
     [
         ({"FOCUSCRAWL_TOPIC": ""}, "FOCUSCRAWL_TOPIC"),
         ({"FOCUSCRAWL_CALLBACK": "parse_all"}, "FOCUSCRAWL_CALLBACK=parse_all"),
-        ({"FOCUSCRAWL_TOPICS": "bicycle"}, "no setting FOCUSCRAWL_TOPICS"),
-        ({"FOCUSCRAWL_INSTANCES": "/no/such/folder/x.jsonl"}, "there is no such folder"),
+        ({"FOCUSCRAWL_TOPICS": "bicycle"}, "unknown setting FOCUSCRAWL_TOPICS"),
+        ({"FOCUSCRAWL_INSTANCES": "/no/such/folder/x.jsonl"}, "the folder does not exist"),
         ({"FOCUSCRAWL_BACKOFF": "soon"}, "FOCUSCRAWL_BACKOFF must be a number"),
-        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "leave the setting out"),
+        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "remove the setting SCHEDULER"),
     ],
 )
 def test_a_slip_is_one_line_and_nothing_is_written(

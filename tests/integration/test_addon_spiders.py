@@ -209,7 +209,7 @@ def test_a_strangers_folder_sends_nothing_through_a_proxy(
         job = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_BUDGET=10, **impatient)
         who_has_come, _, _ = select.select([proxy], [], [], 0)
     assert not who_has_come
-    assert "a file may not set proxy" in job.stderr
+    assert "a stored request may not set meta key proxy" in job.stderr
     assert len(job.asked) == 7
 
 

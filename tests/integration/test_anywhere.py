@@ -85,9 +85,12 @@ def test_the_project_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "no topic given: add -a topic=..."),
-        ((*DEMO, "-s", "FOCUSCRAWL_BUGDET=5"), "there is no setting FOCUSCRAWL_BUGDET"),
-        ((*DEMO, "--budget", "5"), "what is --budget? Arguments are given as -a NAME=VALUE"),
+        ((), "no topic given: add -a topic=PATH"),
+        ((*DEMO, "-s", "FOCUSCRAWL_BUGDET=5"), "unknown setting FOCUSCRAWL_BUGDET"),
+        (
+            (*DEMO, "--budget", "5"),
+            "unknown argument --budget: write arguments of the crawl as -a NAME=VALUE",
+        ),
     ],
 )
 def test_slips_are_one_line(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -126,7 +129,7 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
         done = run(tmp_path, *FOCUSCRAWL, "new", name)
         assert done.returncode == 2
         assert done.stderr == (
-            f"focuscrawl: {name} is there already: name a new folder, or an empty one\n"
+            f"focuscrawl: {name} exists and is not an empty folder: name a new folder\n"
         )
     assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
     assert (tmp_path / "notes.txt").read_text() == "mine"

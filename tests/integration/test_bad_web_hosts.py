@@ -72,9 +72,9 @@ def test_a_host_that_goes_on_failing_is_left_alone(hosts: Measured, bad_web: Bad
 def test_a_host_that_is_left_alone_has_one_line(hosts: Measured, bad_web: BadWeb) -> None:
     """And none for every URL that could not be had."""
     logged = [line for line in hosts.stderr.splitlines() if " INFO " in line]
-    dead = [line for line in logged if "nowhere.example" in line and "crawling from" not in line]
+    dead = [line for line in logged if "nowhere.example" in line and "Crawling" not in line]
     assert len(dead) == 1
-    assert "nowhere.example is left alone: host not found" in dead[0]
+    assert "Skipping host nowhere.example: host not found" in dead[0]
     if hasattr(default_settings, "RETRY_GIVE_UP_LOG_LEVEL"):  # not in the oldest Scrapy
         assert "Gave up retrying" not in hosts.stderr
 
@@ -82,7 +82,7 @@ def test_a_host_that_is_left_alone_has_one_line(hosts: Measured, bad_web: BadWeb
 def test_the_end_says_which_hosts_are_left_and_why(hosts: Measured, bad_web: BadWeb) -> None:
     assert hosts.returncode == 0
     assert hosts.kept.stop_reasons == ["hosts_unavailable"]
-    assert "what waits is on hosts left alone" in hosts.summary("stopped")
+    assert "all queued URLs are on skipped hosts" in hosts.summary("stopped")
     left = dict(
         detail.split(": ", 1)
         for (detail,) in hosts.kept.query("SELECT detail FROM events WHERE kind = 'left'")
@@ -93,7 +93,7 @@ def test_the_end_says_which_hosts_are_left_and_why(hosts: Measured, bad_web: Bad
         ever: "HTTP 503",
         "nowhere.example": "host not found",
     }
-    assert hosts.summary("left alone").startswith("3 hosts: ")
+    assert hosts.summary("skipped").startswith("3 hosts: ")
 
 
 def test_the_crawl_goes_on_meanwhile(hosts: Measured, bad_web: BadWeb) -> None:
@@ -124,7 +124,7 @@ def test_a_resumed_crawl_tries_again(hosts: Measured, bad_web: BadWeb) -> None:
     again = explore(hosts.kept.folder, good, weighed=False, FOCUSCRAWL_HOST_FAILURES=1)
     assert again.kept.stop_reasons == ["hosts_unavailable"] * 2
     assert len(bad_web.paths("busy-for-a-day")) == asked + 2  # robots.txt, one page
-    assert again.summary("left alone").startswith("3 hosts: ")
+    assert again.summary("skipped").startswith("3 hosts: ")
 
 
 @pytest.mark.parametrize("resolver", ["CachingThreadedResolver", "CachingHostnameResolver"])

@@ -41,7 +41,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_second_crawl_begins_with_what_the_first_learned(first: Path, tmp_path: Path) -> None:
     result = train(first / "best-first", "--web", "demo", "--out", tmp_path / "model")
-    assert "learned from" in result.output
+    assert "trained on 75 judged URLs" in result.output
     given = {**DEMO, "apprentice": tmp_path / "model"}
     begun = crawl(tmp_path / "crawl", fresh=True, **given, budget=60).kept
     fresh = Kept(first / "apprentice").query("SELECT avg(relevance) FROM pages WHERE seq <= 60")
@@ -75,7 +75,7 @@ def test_d_max_is_chosen_by_cross_validation(first: Path, tmp_path: Path) -> Non
     heading, *rows = [line.split() for line in result.stdout.splitlines()[:10]]
     assert heading[0] == "d_max"
     assert [row[0] for row in rows] == [str(d_max) for d_max in range(9)]
-    (choice,) = re.findall(r"^d_max = (\d): ", result.stdout, re.MULTILINE)
+    (choice,) = re.findall(r"^Chosen d_max = (\d): ", result.stdout, re.MULTILINE)
     assert kept_in(out)["d_max"] == int(choice)
 
 
@@ -87,20 +87,23 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
     for arguments, said in (
         ((tmp_path, "--out", out), "no crawl"),
         ((other, "--out", out), "--web"),
-        ((own, "--out", tmp_path), "there already"),
+        ((own, "--out", tmp_path), "exists already"),
         ((own, "--out", out, "--d-max", "cv"), "--web"),
         ((own, "--out", out, "--d-max", "3"), "--web"),
         ((own, "--out", out, "--groups", "context"), "--web"),
-        ((own, *of_web, "--d-max", "-1"), "0 or more"),
-        ((own, *of_web, "--d-max", "all"), "cv or a whole number"),
+        ((own, *of_web, "--d-max", "-1"), "an integer of at least 0"),
+        ((own, *of_web, "--d-max", "all"), "must be cv or an integer"),
         ((own, *of_web, "--groups", "contxt"), "did you mean context?"),
-        ((own, *of_web, "--groups", "url", "--d-max", "cv"), "nothing to choose"),
+        (
+            (own, *of_web, "--groups", "url", "--d-max", "cv"),
+            "no effect without the feature group",
+        ),
         ((own, *of_web, "--learner", "svm"), "logistic"),
         ((own, *of_web, "--evidence", "some"), "all, first"),
-        ((own, *of_web, "--options", "nb"), "must be JSON"),
-        ((own, *of_web, "--options", '{"learnr": "nb"}'), "there is no 'learnr'"),
+        ((own, *of_web, "--options", "nb"), "must be a JSON object"),
+        ((own, *of_web, "--options", '{"learnr": "nb"}'), "unknown option 'learnr'"),
         ((own, "--out", out, "--options", '{"counts": true}'), "--web"),
-        ((tmp_path / "few", *of_web, "--d-max", "cv"), "cross-validation takes 10"),
+        ((tmp_path / "few", *of_web, "--d-max", "cv"), "cross-validation needs 10"),
     ):
         assert said in mistaken("apprentice", "train", *arguments)
         assert not out.exists()

@@ -79,8 +79,8 @@ def test_a_corpus_is_a_table_an_archive_and_a_graph(folder: Path, tmp_path: Path
     for name in ("none.csv", "none.warc.gz", "none"):
         none = ("collect", folder, "--out", tmp_path / name, "--language", "ja")
         assert re.search(
-            r"^focuscrawl: nothing is written: of \d+ pages with R ≥ 0\.5 none is left; "
-            r"left out: \d+ in other languages, or nobody knows$",
+            r"^focuscrawl: nothing to export: all of \d+ pages with relevance ≥ 0\.5 were skipped "
+            r"\(\d+ other or unknown language\)$",
             focuscrawl(*none, code=2).output,
             re.MULTILINE,
         )

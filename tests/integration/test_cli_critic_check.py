@@ -50,13 +50,14 @@ def test_a_critic_is_checked_by_its_examples(folder: Path) -> None:
     done = focuscrawl(*check, "--csv", "pages.csv")
     lines = done.stdout.splitlines()
     assert re.match(
-        r"Finds (about \d of 10|nearly all|hardly any) relevant pages \(\d+ to \d+\)\.", lines[0]
+        r"The critic finds (about \d of 10|nearly all|hardly any) relevant pages \(\d+ to \d+\)\.",
+        lines[0],
     )
-    assert "say --wrong N." in lines[0]
-    assert lines[1] == "Good examples: 12, bad ones: 4"
-    called = re.fullmatch(r"Of 300 other pages, (\d+) called relevant", lines[2])
+    assert "with --wrong N." in lines[0]
+    assert lines[1] == "Good examples: 12, bad examples: 4"
+    called = re.fullmatch(r"(\d+) of 300 other pages judged relevant", lines[2])
     assert called is not None
-    assert re.fullmatch(r"Of 4 bad examples, \d called relevant when held out", lines[3])
+    assert re.fullmatch(r"\d of 4 bad examples judged relevant when held out", lines[3])
     part = {part.split("\n")[0]: part.split("\n")[1:] for part in done.stdout.split("\n\n")[1:]}
     doubtful, others, words = part.values()
     assert len(doubtful) == 10
@@ -68,9 +69,7 @@ def test_a_critic_is_checked_by_its_examples(folder: Path) -> None:
     relevant = sum(row["predicted"] == "/Cycling" for row in rows if not row["topic"])
     assert relevant == int(called[1])
     looked = focuscrawl(*check, "--wrong", len(others) // 2).stdout.splitlines()[0]
-    assert re.search(
-        r" About 5 of 10 pages that it calls relevant are not \(\d to \d\)\.$", looked
-    )
+    assert re.search(r" About 5 of 10 pages judged relevant are off topic \(\d to \d\)\.$", looked)
 
 
 def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path) -> None:
@@ -88,8 +87,10 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
     web = ["--web", "small.warc.gz"]
     focuscrawl("critic", "train", "--good", "good.txt", *web, "--out", "models/birds")
     done = focuscrawl("critic", "check", "models/birds", *web)
-    assert "Good examples: 2, bad ones: 0; 3 nearly identical to another, left out" in done.stdout
-    assert "2 good examples are very few" in done.stdout
+    assert (
+        "Good examples: 2, bad examples: 0; 3 skipped (near-duplicates of another" in done.stdout
+    )
+    assert "only 2 good examples" in done.stdout
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) < 300
@@ -100,11 +101,11 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
     [
         (["models/demo", "--web", "demo"], "name --labels"),
         (["json:loads", "--web", "demo"], "name --labels"),
-        (["nowhere", "--web", "demo"], "no critic nowhere"),
-        (["models/words", "--web", "no.warc"], "no recorded web at no.warc"),
-        (["models/words", "--web", "demo", "--topic", "/good"], "go with --labels"),
-        (["models/words", "--web", "demo", "--raw"], "go with --labels"),
-        (["models/words", "--web", "demo", "--labels", "l.csv", "--wrong", "1"], "without"),
+        (["nowhere", "--web", "demo"], "critic nowhere not found"),
+        (["models/words", "--web", "no.warc"], "no recorded web no.warc"),
+        (["models/words", "--web", "demo", "--topic", "/good"], "need --labels"),
+        (["models/words", "--web", "demo", "--raw"], "need --labels"),
+        (["models/words", "--web", "demo", "--labels", "l.csv", "--wrong", "1"], "leave out one"),
     ],
 )
 def test_mistakes_end_in_one_line(

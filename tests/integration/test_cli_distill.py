@@ -156,7 +156,7 @@ def test_mistakes(teas: Path, tmp_path: Path) -> None:
     dead = stored(tmp_path / "dead", [f"http://h{i}.org/" for i in range(3)], [(0, 1)], 1)
     empty = stored(tmp_path / "empty", ["http://h.org/"], [])
     mistakes: list[tuple[list[str | Path], str]] = [
-        ([tmp_path / "nothing"], "holds no crawl"),
+        ([tmp_path / "nothing"], "contains no crawl"),
         ([dead], "is linked to from another host: with --sites none"),
         ([dead, "--sites", "none"], "let the crawl fetch more"),
         ([empty], "let the crawl fetch more"),

@@ -48,7 +48,7 @@ def first(tmp_path_factory: pytest.TempPathFactory, demo: dict[str, str]) -> Pat
 def test_show(first: Path) -> None:
     show = ("knowledge", "show", first / "k.db")
     result = focuscrawl(*show, "--top", "3")
-    assert "apprentice kept" in result.output
+    assert "apprentice saved" in result.output
     assert TOPIC in result.output
     with closing(Knowledge(first / "k.db")) as known:
         seeds, keywords = known.seeds(3), [*known.keywords.weights][:3]
@@ -66,10 +66,10 @@ def test_what_learning_refuses(first: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.db"
     cut.write_bytes(before[:5000])
     for crawled, topic, out, named in (
-        (first / "crawl", "/Home", tmp_path / "k.db", "not of /Home"),
+        (first / "crawl", "/Home", tmp_path / "k.db", "not /Home"),
         (first / "crawl", TOPIC, first / "k.db", "already"),
-        (tmp_path, TOPIC, first / "k.db", "holds no crawl"),
-        (first / "crawl", TOPIC, cut, "cut short"),
+        (tmp_path, TOPIC, first / "k.db", "contains no crawl"),
+        (first / "crawl", TOPIC, cut, "truncated"),
     ):
         assert named in mistaken("knowledge", "learn", crawled, "--topic", topic, "--out", out)
     assert (first / "k.db").read_bytes() == before
@@ -84,7 +84,7 @@ def test_of_several_crawls_those_learned_already_are_passed_over(
     both = (first / "crawl", tmp_path / "second")
     done = focuscrawl("knowledge", "learn", *both, "--topic", TOPIC, "--out", out)
     passed, learned = done.output.strip().splitlines()
-    assert "has crawl" in passed
+    assert "already contains crawl" in passed
     assert "20 fetches" in learned
     with closing(Knowledge(tmp_path / "k.db")) as known:
         assert known.meta["crawls"] == "2"
@@ -143,13 +143,13 @@ def test_a_revisit_asks_on_condition_and_resumes_exactly(first: Path, tmp_path: 
 def test_what_a_crawl_refuses(first: Path, tmp_path: Path, demo: dict[str, str]) -> None:
     given = {**demo, "strategy": "apprentice", "knowledge": first / "k.db"}
     lost = given | {"knowledge": tmp_path / "none.db"}
-    assert "there is no knowledge at" in refused(tmp_path / "crawl", **lost)
+    assert "none.db not found" in refused(tmp_path / "crawl", **lost)
     cost = given | {"FOCUSCRAWL_NOT_MODIFIED_COST": 2}
     assert "from 0 to 1" in refused(tmp_path / "crawl", **cost)
     for more, named in (
         ({"topic": "/Home/Cooking"}, "not /Home/Cooking"),
         ({"strategy": "best-first"}, "does not use knowledge"),
-        ({"strategy": "learnable", "revisit": True}, "goes with the strategy"),
+        ({"strategy": "learnable", "revisit": True}, "requires the strategy"),
         ({"knowledge": None, "revisit": True}, "add -a knowledge=FILE"),
     ):
         with pytest.raises(UserError, match=named):

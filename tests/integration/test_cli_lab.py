@@ -57,7 +57,7 @@ def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     assert len(failed) == 2
     assert "demo /Sports/Cycling, draw 0, wrong: " in failed[0]
     assert failed[1].endswith("draw 0, after wrong: skipped, since the crawl of 'wrong' failed")
-    assert "2 of 4 runs failed" in done.stdout
+    assert "2 of 4 crawls failed" in done.stdout
     runs = pd.read_parquet(out / "runs.parquet")
     assert runs["strategy"].tolist() == ["best-first", "other order"]
     assert (runs["fetches"] == 25).all()
@@ -99,7 +99,11 @@ def test_mistakes_take_one_line_and_nothing_is_run(tmp_path: Path) -> None:
     pagerank = '[[strategies]]\nstrategy = "pagerank"\noptions = {damping = 2}\n'
     for text, where, said in (
         (STUDY + pagerank, out, "pagerank: strategy pagerank: damping must be a number"),
-        (STUDY, study / "results", f"{study}: it is a file; name another folder with --out"),
+        (
+            STUDY,
+            study / "results",
+            f"{study} is a file, not a folder: name another folder with --out",
+        ),
         (STUDY.replace("Cycling", "Chess"), out, "unknown topic /Sports/Chess"),
     ):
         study.write_text(text)

@@ -26,11 +26,11 @@ def test_seeds_of_another_topic_are_told_before_the_crawl_and_by_it(tmp_path: Pa
     given = DEMO | {"seeds": ",".join([url for url in jazz if HOST in url][:10])}
     done = plan(**given)
     assert done.returncode == 0
-    assert "10 of 10 could be had, 0 of them on the topic" in done.stdout
+    assert "10 of 10 fetched, 0 relevant" in done.stdout
     assert "/Arts/Music/Jazz" in done.stdout
-    assert "warning: no start page is on the topic" in done.stderr
+    assert "warning: no start page is relevant" in done.stderr
     begun = crawl(tmp_path / "crawl", **given, budget=10)
-    assert "none of the first 10 fetches is on the topic" in begun.stderr
+    assert "None of the first 10 fetches is relevant" in begun.stderr
     assert f"all start pages are on {HOST}" in begun.stderr
 
 
@@ -38,7 +38,7 @@ def test_a_plan_judges_the_start_pages_and_says_what_they_cost(tmp_path: Path) -
     done = plan(**DEMO, budget=500, crawl_dir=tmp_path / "c")
     assert done.returncode == 0
     assert done.stderr == ""
-    assert "5 of 5 could be had, 5 of them on the topic" in done.stdout
+    assert "5 of 5 fetched, 5 relevant" in done.stdout
     (words,) = [line for line in done.stdout.splitlines() if line.startswith("words")]
     assert "peloton" in words
     assert "for 500 fetches" in done.stdout
@@ -54,8 +54,8 @@ def test_start_pages_that_cannot_be_had_are_no_plan() -> None:
         seeds="http://127.0.0.1:9/,http://127.0.0.2:9/",  # where nobody answers
     )
     assert done.returncode == 3
-    assert "0 of 2 could be had" in done.stdout
-    assert "no start page could be had" in done.stderr
+    assert "0 of 2 fetched" in done.stdout
+    assert "no start page could be fetched" in done.stderr
     wrong = plan(topic="bicycle", stop="recall 2")
     assert wrong.returncode == 2
     assert len(wrong.stderr.splitlines()) == 1

@@ -64,7 +64,7 @@ def test_report_writes_curves_and_a_page_beside_the_crawl(crawl: Path) -> None:
         assert str(written) in result.output
     page = lxml.html.document_fromstring((crawl / "report" / "report.html").read_text("utf-8"))
     assert len(page.xpath("//img")) == 3  # type: ignore[arg-type]
-    assert "of those in reach; left: " in result.output
+    assert "not yet found" in result.output
     assert page.xpath("//img[@alt='estimated recall against fetches']")
     assert "best-first, Jazz" in str(page.findtext(".//h1"))
 
@@ -88,7 +88,7 @@ def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
     plain, focused = [int((load_pages(folder)["relevance"] > 0.5).sum()) for folder in crawls]
     assert plain < focused
     assert (
-        f"of {BUDGET} fetches each, pages on the topic: "
+        f"relevant pages in {BUDGET} fetches each: "
         f"{plain} with breadth-first, {focused} with best-first"
     ) in result.output.splitlines()
 
@@ -121,7 +121,7 @@ def test_report_does_not_wait_for_a_crawl_that_writes(crawl: Path) -> None:
         result = focuscrawl("report", crawl)
         assert "budget" in result.output
         writer.execute("COMMIT")
-    assert "killed; the same command goes on from here" in focuscrawl("report", crawl).output
+    assert "killed; the same command resumes the crawl" in focuscrawl("report", crawl).output
 
 
 def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path
 def test_a_store_of_another_schema_is_left_alone(crawl: Path) -> None:
     with closing(sqlite3.connect(crawl / "crawl.db")) as store, store:
         store.execute("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
-    assert "crawl again, into a new crawl_dir" in mistaken("report", crawl)
+    assert "crawl again into a new crawl_dir" in mistaken("report", crawl)
     assert not (crawl / "report").exists()
 
 
@@ -154,8 +154,8 @@ def test_why_explains_the_last_fetch(crawls: list[Path]) -> None:
     result = focuscrawl("why", crawls[1], last["url"])
     lines = result.output.splitlines()
     assert lines[0] == last["url"]
-    assert f"fetched as number {BUDGET}" in lines[1]
-    assert any(line.startswith("links ") and "known when it was fetched" in line for line in lines)
+    assert f"fetch {BUDGET}, relevance" in lines[1]
+    assert any(line.startswith("links ") and "known before its fetch" in line for line in lines)
     path = lines[next(i for i, line in enumerate(lines) if line.startswith("path ")) + 2 :]
     assert path[0].split()[0] == "1"
     assert path[-1].split()[-1] == last["url"]

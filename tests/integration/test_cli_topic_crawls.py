@@ -47,7 +47,7 @@ def test_answers_in_a_table_are_followed_when_the_crawl_is_resumed(
         table.writeheader()
         table.writerows(rows)
     done = topic("suggest", folder, "--answers", questions)
-    assert "60 pages judged anew" in done.output or "59 pages judged anew" in done.output
+    assert "60 pages judged again" in done.output or "59 pages judged again" in done.output
     kept = read_definition(folder / "topic.toml")
     assert kept.judged_urls == {row["url"] for row in rows[1:]}
     assert kept.topics == (TOPIC,)
@@ -71,7 +71,7 @@ def test_a_running_crawl_follows_before_its_next_fetch(
     with start(folder, **slow, **demo, budget=0) as running:
         running.wait_for(15)
         told = topic("apply", folder, path)
-        assert "the crawl is running" in told.output
+        assert "The crawl is running" in told.output
         kept, sql = Kept(folder), "SELECT seq FROM events WHERE kind = 'redefined'"
         for _ in range(3000):
             if kept.query(sql):
@@ -81,7 +81,7 @@ def test_a_running_crawl_follows_before_its_next_fetch(
         running.wait_for(seq + 5)
         run = running.stop(signal.SIGINT)
     assert run.returncode == 0, run.stderr
-    assert "following a new definition" in run.stderr
+    assert "uses the new topic definition" in run.stderr
     assert "Traceback" not in run.stderr
     assert run.kept.query("SELECT value FROM meta WHERE key = 'topic'") == [("/Sports/Running",)]
     assert len(run.kept.order) >= seq + 5
@@ -115,7 +115,7 @@ def test_a_live_crawl_needs_its_recording(
         r"^recorded +\d+ KB in pages.warc.gz, .*FOCUSCRAWL_WARC=0", begun.stderr, re.M
     )
     asked = topic("suggest", folder, "--n", "2", answers="y\nn\n")
-    assert "judged anew" in asked.output
+    assert "judged again" in asked.output
     assert "could not be read" not in topic("apply", folder, path).output
     # links to pages that were not recorded wait as they did
     assert Kept(folder).query("SELECT count(*) FROM frontier WHERE state = 'queued'") == waiting
@@ -130,5 +130,5 @@ def test_the_examples_of_the_critic_may_be_elsewhere(local_web: LocalWeb, tmp_pa
     assert "only 0 of the 799 examples of models/demo can be read" in line
     assert "--web" in line
     done = topic("suggest", folder, "--n", "1", "--web", "demo", answers="n\n")
-    assert "judged anew" in done.output
+    assert "judged again" in done.output
     assert read_definition(folder / "topic.toml").web == "demo"

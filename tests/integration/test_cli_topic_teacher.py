@@ -49,7 +49,7 @@ def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: P
     assert kept.good
     assert kept.bad
     assert "; 800 tokens" in done.stdout
-    assert "pages judged anew" in done.stdout
+    assert "pages judged again" in done.stdout
     assert Kept(folder).query("SELECT kind FROM events ORDER BY id")[-1] == ("redefined",)
     after = crawl(folder, **demo, budget=70)  # as it was begun
     critic = after.kept.query("SELECT value FROM meta WHERE key = 'critic_name'")
@@ -67,7 +67,7 @@ def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:
     with model_server(failing) as server:
         line = refused(folder, server, key=KEY)
         assert "answers 500" in line
-        assert "topic.toml holds 2 answers of it" in line
+        assert "2 answers saved in" in line
         answered = server.urls[:2]
         assert len(server.asked) > 3  # it was tried again
         assert read_definition(folder / "topic.toml").judged_urls == set(answered)
@@ -105,8 +105,8 @@ def test_interrupted_what_was_answered_counts(folder: Path) -> None:
             _, errors = process.communicate(timeout=600)
             over.set()
     assert process.wait() == 0, errors
-    assert "interrupted: what was answered counts" in errors
-    assert "pages judged anew" in (folder / "said").read_text()
+    assert "Interrupted: the verdicts so far are saved" in errors
+    assert "pages judged again" in (folder / "said").read_text()
     assert read_definition(folder / "topic.toml").judged_urls == set(server.urls[:2])
     assert (folder / "critic-1").is_dir()
 
@@ -128,9 +128,11 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path) -> None:
         return mistaken("topic", "suggest", folder, *options)
 
     to = ("--teacher", "https://a.example/v1")
-    assert "name it with --model" in said(*to)
-    assert "--model goes with --teacher" in said("--model", "tiny")
-    assert "leave out --out" in said(*to, "--model", "tiny", "--out", "questions.csv")
+    assert "--teacher needs --model" in said(*to)
+    assert "--model needs --teacher" in said("--model", "tiny")
+    assert "--out or --answers: leave them out" in said(
+        *to, "--model", "tiny", "--out", "questions.csv"
+    )
     (folder / "teacher.jsonl").symlink_to(folder / "elsewhere")
     assert "is a link" in said(*to, "--model", "tiny")
 

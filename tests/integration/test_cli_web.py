@@ -52,14 +52,14 @@ def test_info_describes_a_whole_and_a_cut_file(warc: Path) -> None:
     for said in (
         "small: 3 pages on 2 hosts",
         "statuses 200: 2, 301: 1",
-        "file whole, 7 records",
+        "file complete, 7 records",
         "2 a.example",
     ):
         assert said in done.stdout
     warc.write_bytes(warc.read_bytes()[:-30])
     done = focuscrawl("web", "info", warc)
-    assert "cut at byte" in done.stdout
-    assert "6 whole records" in done.stdout
+    assert "truncated at byte" in done.stdout
+    assert "6 complete records" in done.stdout
     assert focuscrawl("web", "info", "demo").stdout.startswith("demo: ")
 
 

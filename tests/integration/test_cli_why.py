@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.options import GROUPS
-from focuscrawl.report.why import Reasons, reasons
+from focuscrawl.report.why import Reasons, explain_score
 from focuscrawl.store import CrawlStore
 
 from .running import DEMO, ROOT, Kept, crawl
@@ -41,14 +41,14 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Kept]:
 def why(folder: Path, url: str) -> dict[str, str]:
     """Return the lines of reasons by side."""
     said = focuscrawl("why", folder, url).output
-    sides = r"^  ((?:words )?(?:for|against)|together) +(\S.*)"
+    sides = r"^  ((?:words )?(?:for|against)|total) +(\S.*)"
     return dict(re.findall(sides, said, re.MULTILINE))
 
 
 def reasons_of(kept: Kept, numbers: list[int]) -> list[Reasons]:
     store = CrawlStore.open(kept.folder / "crawl.db", read_only=True)
     try:
-        found = [reasons(store, number) for number in numbers]
+        found = [explain_score(store, number) for number in numbers]
     finally:
         store.close()
     assert None not in found
@@ -79,7 +79,7 @@ def test_reasons_add_up_to_the_score(kind: str, crawled: Callable[[str], Kept]) 
 def test_why_says_what_counts_for_and_against(kind: str, crawled: Callable[[str], Kept]) -> None:
     kept = crawled(kind)
     lines = why(kept.folder, kept.urls[49])
-    assert re.fullmatch(r"[+-]\d+\.\d+, a score of [01]\.\d{3}", lines["together"])
+    assert re.fullmatch(r"[+-]\d+\.\d+, which is a score of [01]\.\d{3}", lines["total"])
     assert re.match(r"\w[\w ()+,]* \+\d", lines["for"])
     said = f"{lines['for']}, {lines.get('against', '')}"
     names = re.findall(r"([A-Za-z][\w ()]*?) [+-]\d", said)
@@ -96,7 +96,7 @@ def test_why_does_not_contradict_itself(kind: str, crawled: Callable[[str], Kept
     waiting = "SELECT url FROM frontier WHERE state = 'queued' ORDER BY score DESC LIMIT 1"
     for url, words in (
         (kept.urls[49], "when fetched"),
-        (kept.query(waiting)[0][0], "it waits by"),
+        (kept.query(waiting)[0][0], "in frontier"),
     ):
         said = focuscrawl("why", kept.folder, url).output
         score = float(re.findall(r"^score +([\d.]+)", said, re.MULTILINE)[0])

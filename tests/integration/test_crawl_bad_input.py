@@ -32,7 +32,7 @@ SEED = "http://velo-59.demo.example/"
         ),
         pytest.param({"critic": "models/none"}, ["models/none", "demo"], id="critic"),
         pytest.param({"critic": "no_such_module:judge"}, ["no_such_module"], id="callable"),
-        pytest.param({"hosts": "https://a.example/"}, ["a.example", "no host"], id="hosts"),
+        pytest.param({"hosts": "https://a.example/"}, ["a.example", "is not a host"], id="hosts"),
         pytest.param({"deny": "/a|/b"}, ["/a|/b", "regular expression"], id="deny"),
         pytest.param({"discover": "rss"}, ["sitemaps, feeds, hreflang"], id="discover"),
         pytest.param({"web": "{tmp}/none.warc"}, ["none.warc"], id="web"),
@@ -89,7 +89,7 @@ def test_a_crawl_whose_start_pages_cannot_be_had_is_no_success(
     assert len(done.kept.urls) == hosts
     assert "on the topic" not in done.stderr  # of pages that were not reached nothing is said
     lines = dict(line.split(maxsplit=1) for line in done.stderr.splitlines() if line)
-    assert lines["stopped"].startswith("no start page could be had")
+    assert lines["stopped"].startswith("no start page could be fetched")
     if hosts == 2:
         refusals, others = lines["errors"].split(", ")
         assert refusals == "PrivateAddressError: 1 (see FOCUSCRAWL_PRIVATE_ADDRESSES)"

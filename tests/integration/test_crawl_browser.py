@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 import psutil
 import pytest
 
-from focuscrawl.engine.browser import _MOST_REQUESTS
+from focuscrawl.engine.browser import _MAX_REQUESTS
 
 from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
@@ -275,12 +275,12 @@ def test_a_host_whose_scripts_add_nothing_is_let_be(lots: Lots) -> None:
 def test_a_page_has_so_many_requests(lots: Lots) -> None:
     asked = [path for path in lots.greedy.asked if path.startswith("/data")]
     # what the network loses on its way counts, and is not asked for again
-    assert _MOST_REQUESTS - 5 < len(asked) <= _MOST_REQUESTS
+    assert _MAX_REQUESTS - 5 < len(asked) <= _MAX_REQUESTS
 
 
 def test_redirects_of_a_page_are_among_its_requests(lots: Lots) -> None:
     asked = [path for path in lots.leading_on.asked if path not in ("/", "/robots.txt")]
-    assert 10 < len(asked) <= _MOST_REQUESTS
+    assert 10 < len(asked) <= _MAX_REQUESTS
 
 
 def test_a_script_without_an_end_is_given_up(chromium: None, tmp_path: Path) -> None:

@@ -113,8 +113,8 @@ def test_a_feed_holds_the_view_of_the_pages(run: Run, feeds: Path, kind: str) ->
 def test_without_a_terminal_there_are_lines_and_a_summary_at_the_end(run: Run) -> None:
     assert "\r" not in run.stderr
     begin, *_ = run.stderr.splitlines()
-    assert "crawling from 5 seeds: best-first of /Sports/Cycling on demo" in begin
+    assert "Crawling /Sports/Cycling on the web demo: 5 start pages, strategy best-first" in begin
     assert str(run.kept.folder) in begin
-    for line in ("stopped", "harvest rate", "best hosts", "kept in"):
+    for line in ("stopped", "harvest rate", "best hosts", "saved in"):
         assert f"\n{line}" in run.stderr
     assert str(run.kept.folder) in run.stderr.rstrip().splitlines()[-1]

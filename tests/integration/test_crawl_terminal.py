@@ -60,7 +60,7 @@ def test_a_terminal_gets_a_progress_bar_and_a_summary(
         assert shown in bars[-1]
     end = output[output.rindex("/60 [") :]
     assert "\nstopped       the budget of 60 fetches is spent" in end.replace("\r", "")
-    assert "of those in reach; left: " in end
+    assert "not yet found" in end
     assert str(tmp_path / "crawl") in end.rstrip().splitlines()[-1]
 
 

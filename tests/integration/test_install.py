@@ -173,8 +173,8 @@ def test_without_an_extra_it_is_one_line_and_nothing_written(
 
 def test_a_setting_that_does_not_exist_is_one_line_and_nothing_written(tmp_path: Path) -> None:
     assert refused(tmp_path / "crawl", FOCUSCRAWL_STAGNATOIN=5, **GIVEN) == (
-        "scrapy crawl focused: there is no setting FOCUSCRAWL_STAGNATOIN: "
-        "do you mean FOCUSCRAWL_STAGNATION?"
+        "scrapy crawl focused: unknown setting FOCUSCRAWL_STAGNATOIN: "
+        "did you mean FOCUSCRAWL_STAGNATION?"
     )
     assert not [*tmp_path.iterdir()]
     misspelt = ("-s", "FOCUSCRAWL_BUGDET=5", "-s", "FOCUSCRAWL_LIMITS=maybe")

@@ -29,7 +29,7 @@ def test_make_crawl_shows_what_focus_brings(tmp_path: Path) -> None:
     assert f"the budget of {BUDGET} fetches is spent" in done.stderr
     *_, said, where = done.stdout.splitlines()
     both = re.fullmatch(
-        rf"of {BUDGET} fetches each, pages on the topic: "
+        rf"relevant pages in {BUDGET} fetches each: "
         r"(\d+) with breadth-first, (\d+) with apprentice",
         said,
     )

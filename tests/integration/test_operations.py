@@ -114,7 +114,7 @@ def test_status_shows_a_crawl_under_way(operated: dict[str, Any]) -> None:
     name, heading, crawled, recent = operated["crawling"].splitlines()
     assert name == str(operated["folder"])
     assert heading.strip() == "best-first of /Sports/Cycling on demo: crawling"
-    assert "URLs wait on" in crawled
+    assert "URLs queued on" in crawled
     assert "pages/s" in recent
 
 
@@ -143,7 +143,7 @@ def test_a_resumed_crawl_goes_on(operated: dict[str, Any]) -> None:
 def test_a_stopped_crawl_ends_in_order(operated: dict[str, Any]) -> None:
     run: Run = operated["run"]
     assert (run.returncode, run.kept.stop_reasons) == (0, ["stopped"])
-    assert "stopped       stopped by `focuscrawl stop`" in run.stderr
+    assert "stopped       by `focuscrawl stop`" in run.stderr
     assert "Traceback" not in run.stderr
     assert "stopped by `focuscrawl stop`" in operated["ended"]
     told = run.kept.query("SELECT kind FROM events WHERE kind <> 'excluded' ORDER BY id")
@@ -177,8 +177,10 @@ def test_metrics_for_others_are_warned_of(demo: dict[str, str], tmp_path: Path) 
         assert listens("127.0.0.2", port)
         run = running.stop(signal.SIGTERM)
     (line,) = (each for each in run.stderr.splitlines() if "metrics at" in each)
-    assert f"WARNING focuscrawl.extensions.metrics: metrics at http://0.0.0.0:{port}/" in line
-    assert "everybody who reaches this address" in line
+    assert (
+        f"WARNING focuscrawl.extensions.metrics: Serving metrics at http://0.0.0.0:{port}/" in line
+    )
+    assert "everybody who can reach this address" in line
 
 
 def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
@@ -188,11 +190,11 @@ def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
     assert all(map(today.match, operated["run"].stderr.splitlines()[:3]))
     assert {"at", "level", "logger", "message", "crawl"} == set(read[0])
     messages = [line["message"] for line in read]
-    assert messages[0].startswith("crawling from 5 seeds")
-    assert "resumed" in messages
-    assert "asked to stop: waiting for what is under way" in messages
-    assert messages[-1].startswith("the crawl is over\n")
-    assert "stopped by `focuscrawl stop`" in messages[-1]
+    assert messages[0].startswith("Crawling /Sports/Cycling on the web demo: 5 start pages")
+    assert "Resumed" in messages
+    assert "Stopping: waiting for the requests in flight" in messages
+    assert messages[-1].startswith("The crawl has stopped\n")
+    assert "by `focuscrawl stop`" in messages[-1]
     last, crawled = read[-1], operated["run"].kept
     assert last["reason"] == "stopped"
     assert last["fetched"] == len(crawled.order)
@@ -206,7 +208,7 @@ def test_the_json_log_can_be_all_there_is(demo: dict[str, str], tmp_path: Path) 
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert "the budget of 8 fetches is spent" in lines[-1]["message"]
     assert (lines[-1]["reason"], lines[-1]["fetched"]) == ("budget", 8)
-    assert sum("the crawl is over" in line["message"] for line in lines) == 1
+    assert sum("The crawl has stopped" in line["message"] for line in lines) == 1
 
 
 def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> None:
@@ -236,9 +238,9 @@ def test_another_budget_is_exact(demo: dict[str, str], tmp_path: Path) -> None:
     assert len(run.kept.urls) == 14
     assert not (folder / FileControl.FILE).exists()
     refused = ask("extend", folder, 30, code=2)
-    assert "nobody crawls" in refused
+    assert "no crawl is running" in refused
     assert refused.endswith("-a budget=30\n")
-    assert "no more than the 14 fetches it has" in ask("extend", folder, 9, code=2)
+    assert "it has made 14 fetches already" in ask("extend", folder, 9, code=2)
 
 
 def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_path: Path) -> None:
@@ -248,7 +250,7 @@ def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_pa
     folder, all_of_b = tmp_path / "crawl", 6
     done = crawl_until(folder, all_of_b, signal.SIGTERM, **given, seeds=seeds, budget=0)
     assert (done.returncode, done.kept.stop_reasons) == (0, ["interrupted"])
-    assert "gave up 1 request, queued again" in done.stderr
+    assert "Cancelled 1 request; the URLs are queued again" in done.stderr
     assert "Traceback" not in done.stderr
     kept = done.kept
     assert f"{local_web.origins['slow']}/" not in kept.urls
@@ -260,7 +262,7 @@ def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_pa
 def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
     for command in ("status", "pause", "resume", "stop"):
         said = ask(command, tmp_path / "none", code=2)
-        assert "none holds no crawl" in said
+        assert "none contains no crawl" in said
     elsewhere = {
         "FOCUSCRAWL_METRICS_ADDRESS": "192.0.2.1",
         "FOCUSCRAWL_METRICS_PORT": 9410,
@@ -270,10 +272,10 @@ def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(tmp_path / "crawl", FOCUSCRAWL_METRICS_PORT=port, **demo)
-    assert f"FOCUSCRAWL_METRICS_PORT={port} is taken" in line
+    assert f"FOCUSCRAWL_METRICS_PORT={port} is in use" in line
     assert not (tmp_path / "crawl").exists()
 
 
 def test_nothing_to_resume_and_nothing_to_stop(operated: dict[str, Any]) -> None:
     assert "not paused" in ask("resume", operated["folder"], code=2)
-    assert "nobody crawls" in ask("stop", operated["folder"], code=2)
+    assert "no crawl is running" in ask("stop", operated["folder"], code=2)

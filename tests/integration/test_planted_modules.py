@@ -15,7 +15,7 @@ import pytest
 from unit import departments
 
 from focuscrawl.cli.main import COMMANDS
-from focuscrawl.foundation.processes import process_pool, safe_starts, start_python
+from focuscrawl.foundation.processes import process_pool, safe_python_path, start_python
 
 from .running import QUICK, ROOT, TOPIC, as_options, crawl
 from .studio import NEW_CRAWL, Client, serving
@@ -223,7 +223,7 @@ def test_an_empty_entry_of_the_search_path_is_no_current_folder(
             (folder / f"{name}.py").write_text(text)
     with start_python(["-c", "import planted"], stderr=subprocess.DEVNULL) as process:
         assert process.wait() == 1
-    with safe_starts():
+    with safe_python_path():
         assert subprocess.run([sys.executable, "-c", "import multiprocessing"], check=False)
     with process_pool(1) as pool:
         assert pool.submit(len, "abc").result() == 3

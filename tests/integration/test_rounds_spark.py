@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.folders import write_crawl_folder
 
 from .ports import free_port
 from .running import Kept
@@ -26,7 +26,7 @@ def test_spark_crawls_what_processes_crawl(tmp_path: Path) -> None:
     assert said.splitlines()[-1] == "the budget of 40 fetches is spent"
     crawl(plan, tmp_path / "processes")
     for name in ("spark", "processes"):
-        write_folder(str(tmp_path / name), tmp_path / f"{name}-crawl")
+        write_crawl_folder(str(tmp_path / name), tmp_path / f"{name}-crawl")
     spark, processes = (Kept(tmp_path / f"{name}-crawl") for name in ("spark", "processes"))
     assert spark.order == processes.order
     links = "SELECT source, target, score FROM links ORDER BY source, target"
@@ -37,7 +37,7 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     master = f"spark://127.0.0.1:{free_port()}"
     plan = write_plan(tmp_path / "plan.toml", budget=60)
     line = refused(plan, tmp_path / "tables", master)
-    assert line.startswith(f"focuscrawl: no Spark answers at {master}: ")
+    assert line.startswith(f"focuscrawl: the Spark master {master} does not answer: ")
     assert not (tmp_path / "tables").exists()
 
 
@@ -45,7 +45,7 @@ def test_without_java_it_is_one_line(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.toml", budget=60)
     nowhere = {"JAVA_HOME": "/nowhere", "PATH": str(tmp_path)}
     line = refused(plan, tmp_path / "tables", "local[2]", **nowhere)
-    assert line.startswith("focuscrawl: --master local[2] needs a Java runtime, and there is none")
+    assert line.startswith("focuscrawl: --master local[2] needs a Java runtime, which is missing")
     assert "in JAVA_HOME=/nowhere: " in line
     assert not (tmp_path / "tables").exists()
 

@@ -118,7 +118,7 @@ def test_what_is_not_on_s3_is_one_line(demo: Path, options: str, tmp_path: Path)
     given = ("--out", f"s3://none/crawl{options}", "--master", "processes[1]")
     line = mistaken("rounds", plan, *given)
     assert line.startswith("focuscrawl: none/crawl/")
-    assert "cannot be reached" in line
+    assert "cannot be accessed" in line
 
 
 @pytest.mark.long

@@ -126,7 +126,7 @@ def test_the_egg_is_built_and_uploaded(deployed: Scrapyd) -> None:
 def test_a_cancelled_job_ends_in_order(deployed: Scrapyd, cancelled: str, crawl_dir: Path) -> None:
     entry = deployed.finished(cancelled)
     log = deployed.read(entry["log_url"])
-    assert "crawling from" in log
+    assert "Crawling /" in log
     assert "stopped       interrupted" in log
     assert "Traceback" not in log
     kept = Kept(crawl_dir)
@@ -190,7 +190,7 @@ def test_a_slip_is_one_line_in_the_log_of_the_job(deployed: Scrapyd, tmp_path: P
     job = deployed.schedule(**ARGUMENTS | wrong, crawl_dir=folder)
     log = deployed.read(deployed.finished(job)["log_url"])
     (line,) = log.splitlines()
-    assert "unknown topic /Sports/Cyclin; near it: /Sports/Cycling" in line
+    assert "unknown topic /Sports/Cyclin; similar topics: /Sports/Cycling" in line
     assert not folder.exists()
 
 

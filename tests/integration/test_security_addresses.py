@@ -167,7 +167,7 @@ def test_a_proxy_is_sent_nowhere_private(
     }
     errors = dict(run.kept.query("SELECT url, error FROM pages WHERE error LIKE 'Private%'"))
     assert {url.split("/")[2] for url in errors} == set(hosts[1:])
-    assert "cannot be looked up here" in errors[f"{scheme}://nowhere.example/"]
+    assert "has no known address" in errors[f"{scheme}://nowhere.example/"]
     _holds_nowhere(run, "hush")
 
 

@@ -49,7 +49,7 @@ def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path) -> None
     assert longest is None or longest <= LONGEST
     pages = run.pages(bad_web)
     said = pages["long-urls/moved"]["error"]
-    assert re.fullmatch(r"redirect to nowhere: a URL of 9,\d{3} characters", said)
+    assert re.fullmatch(r"redirect without target: a URL of 9,\d{3} characters", said)
     assert pages["long-urls/refresh"]["error"] is None  # it leads nowhere: a page like others
     assert pages["long-urls/canonical"]["relevance"] > 0.5
     assert pages["long-urls/linked"]["relevance"] > 0.5

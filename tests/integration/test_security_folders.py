@@ -68,7 +68,7 @@ def test_a_program_that_a_folder_asks_to_follow_is_not_run(theirs: Path) -> None
     done = go_on(theirs)
     assert not (theirs / "marker").exists()
     assert done.returncode == 0, done.stderr
-    assert "evil:judge is a program: run it with -a critic=evil:judge" in done.stderr
+    assert "add -a critic=evil:judge" in done.stderr
     assert fetches(theirs) == 15
 
 
@@ -85,7 +85,7 @@ def test_a_program_that_a_store_names_as_its_critic_is_not_run(theirs: Path, nam
     assert not (theirs / "marker").exists()
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert "evil:judge is a program: run it with -a critic=evil:judge" in line
+    assert "add -a critic=evil:judge" in line
 
 
 def test_a_program_is_not_run_to_find_out_how_it_judged(theirs: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_pipe_keeps_nobody_waiting(theirs: Path) -> None:
         os.mkfifo(theirs / name)
     done = go_on(theirs)
     assert done.returncode == 0, done.stderr
-    assert "follow.json is no plain file" in done.stderr
+    assert "follow.json is not a regular file" in done.stderr
     assert fetches(theirs) == 15
 
 
@@ -188,7 +188,7 @@ def test_no_store_names_whom_to_connect_to(theirs: Path, reading: str) -> None:
         named(theirs, f"s3://b/x.cdxj?{where}")
         done = forked(theirs, "focuscrawl", READING[reading])
         assert done.returncode == 2
-        assert "which is on another machine: name it with --web" in done.stderr
+        assert "which is on another machine: name the web with --web" in done.stderr
         with pytest.raises(BlockingIOError):
             listening.accept()
 
@@ -196,7 +196,10 @@ def test_no_store_names_whom_to_connect_to(theirs: Path, reading: str) -> None:
 def test_a_recording_that_a_store_names_is_a_plain_file(theirs: Path) -> None:
     os.mkfifo(theirs.parent / "pages.warc")
     (theirs.parent / "linked.warc").symlink_to("/dev/zero")
-    for name, said in (("../pages.warc", "no plain file"), ("../linked.warc", "is a link to")):
+    for name, said in (
+        ("../pages.warc", "not a regular file"),
+        ("../linked.warc", "is a link to"),
+    ):
         named(theirs, name)
         done = forked(theirs, "focuscrawl", READING["collect"])
         assert done.returncode == 2
@@ -209,7 +212,7 @@ def test_a_pipe_in_place_of_a_recording_keeps_nobody_waiting(theirs: Path) -> No
     os.mkfifo(theirs / "pages.warc.gz")
     done = forked(theirs, "focuscrawl", READING["collect"])
     assert done.returncode == 2
-    assert "pages.warc.gz is no plain file" in done.stderr
+    assert "pages.warc.gz is not a regular file" in done.stderr
     (theirs / "pages.warc.gz").unlink()
     (theirs / "pages.warc.gz").symlink_to("/dev/zero")
     done = forked(theirs, "focuscrawl", READING["collect"])

@@ -48,8 +48,8 @@ _MODULES = (
     "twisted.internet.asyncioreactor",
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
     *("focuscrawl.engine.lean_settings", "focuscrawl.webs.synthetic"),
-    *("focuscrawl.strategies.apprentice_strategy", "focuscrawl.downloadhandlers"),
-    *("focuscrawl.downloadhandlers", "protego", "scrapy.robotstxt"),
+    *("focuscrawl.strategies.apprentice_strategy", "focuscrawl.downloadhandlers.live"),
+    *("focuscrawl.downloadhandlers.replay", "protego", "scrapy.robotstxt"),
 )
 
 #: what is imported beforehand for ``focuscrawl``, when it is first asked for

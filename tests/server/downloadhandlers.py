@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.downloadhandlers import LiveDownloadHandler
+from focuscrawl.downloadhandlers.live import LiveDownloadHandler
 
 if TYPE_CHECKING:
     from scrapy import Request

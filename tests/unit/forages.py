@@ -38,10 +38,10 @@ def train_model(web: Departments) -> Path:
         *("--site-column", "site", "--goal", "professor", "--fails", 3),
         *("--starts", folder / "three.txt", "--out", folder / "paths.jsonl"),
     ).output
-    assert "8 paths to goals, 24 to fails" in extracted, extracted
+    assert "8 paths to goals, 24 to dead ends" in extracted, extracted
     model = folder / "model"
     trained = run_paths("train", folder / "paths.jsonl", "--web", web.warc, "--out", model).output
-    assert "learned from 96 paths on 3 sites\n" in trained, trained
+    assert "trained on 96 paths on 3 sites\n" in trained, trained
     assert "above faculty" in trained, trained
     return model
 

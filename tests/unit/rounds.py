@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.context import load_context
+from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +36,8 @@ def plan(strategy: str, budget: int, size: float, buckets: int, **more: Any) -> 
 def crawl(
     given: RoundsPlan, root: Path, workers: int = 1, folder: Path | None = None
 ) -> dict[str, Any]:
-    context_of.cache_clear()  # as in a process of its own
-    master = Processes(workers)
+    load_context.cache_clear()  # as in a process of its own
+    master = LocalMaster(workers)
     try:
         return crawl_in_rounds(given, str(root), master, lambda _: None, folder=folder)
     finally:
@@ -46,7 +46,7 @@ def crawl(
 
 def fetches(root: Path, folder: Path) -> list[tuple[str, float]]:
     """Return URL and relevance of all fetches, in their order."""
-    write_folder(str(root), folder)
+    write_crawl_folder(str(root), folder)
     pages = load_pages(str(folder))
     return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
 

@@ -129,7 +129,7 @@ def test_what_cannot_be_written_is_left_out_with_a_word(
     request_: Request, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert kept(tmp_path, request_).pop(URL) is None
-    assert "not kept for a resumed crawl" in caplog.text
+    assert "not stored for a resumed crawl" in caplog.text
 
 
 def test_a_strangers_file_imports_nothing(tmp_path: Path) -> None:
@@ -157,10 +157,10 @@ def test_a_strangers_file_does_not_say_by_what_way_a_request_goes(
 ) -> None:
     file = theirs(tmp_path, URL, {"url": URL, "meta": meta})
     assert file.pop(URL) is None
-    assert f"a file may not set {next(iter(meta))}, unless FOCUSCRAWL_META" in caplog.text
+    assert f"a stored request may not set meta key {next(iter(meta))}: set" in caplog.text
     caplog.clear()
     assert kept(tmp_path / "own", Request(URL, meta=meta)).pop(URL) is None  # known early
-    assert "is not kept for a resumed crawl: a file may not set" in caplog.text
+    assert "is not stored for a resumed crawl: a stored request may not set" in caplog.text
     back = theirs(tmp_path, URL, {"url": URL, "meta": {**meta, "n": 2}}, trusted=meta).pop(URL)
     assert back is not None
     assert back.meta == {**meta, "n": 2}
@@ -204,7 +204,7 @@ def test_what_is_no_request_or_about_another_url_is_left_out(
     said: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert theirs(tmp_path, URL, said).pop(URL) is None
-    assert "cannot ask for" in caplog.text
+    assert "cannot restore the stored request for" in caplog.text
 
 
 def test_kinds_of_requests_come_back(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_pages_nobody_asked_for_go_to_parse_if_there_is_one() -> None:
     assert nobody(None) == ()  # type: ignore[arg-type]
     page = LinkRequestSettings.of(Reader(), CrawlConfig(callback="parse_page")).callback
     assert getattr(page, "__name__", "") == "parse_page"
-    with pytest.raises(UserError, match="no such method"):
+    with pytest.raises(UserError, match="has no method"):
         LinkRequestSettings.of(Reader(), CrawlConfig(callback="parse_pages"))
 
 

@@ -13,8 +13,8 @@ from longer import long
 from focuscrawl.apprentice.apprentice import Apprentice, read_apprentice, save_apprentice
 from focuscrawl.apprentice.evidence import RelevanceRates, select_pages_to_forget
 from focuscrawl.apprentice.hashing import SparseRows
-from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.learners import NaiveBayesLearner
+from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import (
     DEFAULT_GROUPS,
@@ -184,7 +184,7 @@ class Family(Toy):
 def learned_from(apprentice: Apprentice) -> set[int]:
     learner = apprentice.learn().scorer.learner
     assert isinstance(learner, NaiveBayesLearner)
-    addresses = learner.counts_.sum(axis=0)[SPACE : 2 * SPACE]
+    addresses = learner.counts_.sum(axis=0)[HASH_SIZE : 2 * HASH_SIZE]
     return set(np.flatnonzero(addresses).tolist())
 
 
@@ -220,7 +220,7 @@ def test_a_learner_that_remembers_learns_each_once() -> None:
     learner = crawl.lessons[-1].scorer.learner
     assert isinstance(learner, NaiveBayesLearner)
     assert learner.instances_.sum() == 38  # of 40 fetches, but the seeds
-    assert learner.counts_[:, SPACE : 2 * SPACE].sum(axis=0).max() == 1.0
+    assert learner.counts_[:, HASH_SIZE : 2 * HASH_SIZE].sum(axis=0).max() == 1.0
     learner = crawl.resumed(Apprentice(options)).run(8).lessons[-1].scorer.learner
     assert isinstance(learner, NaiveBayesLearner)
     assert learner.instances_.sum() == 48
@@ -280,7 +280,7 @@ def test_a_warm_start_is_ahead() -> None:
 
 
 def test_there_must_be_one_to_start_with(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no apprentice"):
+    with pytest.raises(UserError, match="contains no apprentice"):
         read_apprentice(tmp_path)
     assert Apprentice.warm_started(Options(batch=3), None).options.batch == 3
 

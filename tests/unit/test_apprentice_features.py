@@ -21,9 +21,9 @@ from focuscrawl.apprentice.feature_extraction import (
     name_features,
 )
 from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, multi_arange
-from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.link_features import (
-    BITS,
+    HASH_BITS,
+    HASH_SIZE,
     MAX_TOKENS,
     OFFSET_SALT,
     PATTERNS,
@@ -83,7 +83,7 @@ def features(rows: SparseRows, number: int) -> Counter[int]:
 def hashed(pairs: list[tuple[str, int]]) -> Counter[int]:
     hashes = WordHashes()
     return Counter(
-        int(hash_features(hashes([word]), OFFSET_SALT + d, BITS)[0]) for word, d in pairs
+        int(hash_features(hashes([word]), OFFSET_SALT + d, HASH_BITS)[0]) for word, d in pairs
     )
 
 
@@ -334,7 +334,7 @@ NAMES = {
     "title": {"'all' in the page's title", "'boats' in the page's title"},
     "headings": {"'sailing' in a heading", "'far' in a heading", "'money' in a heading"},
     "classes": {"on a page of /", "on a page of /Boats"},
-    "probabilities": {"on a page that may be of /Boats", "on a page that may be of /Money"},
+    "probabilities": {f"probability of /{name} of a linking page" for name in ("Boats", "Money")},
     "url": {
         *("'reef' in the URL", "'knots' in the URL", "'php' in the URL", "'n' in the URL"),
         *("'1' in the URL", "'sea' in the URL", "'far' in the URL"),
@@ -349,7 +349,7 @@ def names_of(link: int, url: str, groups: tuple[str, ...], page: str = PAGE) -> 
     options, at = Options(groups=groups, d_max=2), np.array([link])
     features = read(options, page)
     of_link, of_url = features.links.take(at).indices, features.urls.take(at).indices
-    numbers = np.concatenate([of_link, of_url + SPACE, features.page_indices + 2 * SPACE])
+    numbers = np.concatenate([of_link, of_url + HASH_SIZE, features.page_indices + 2 * HASH_SIZE])
     words, classes = unpack_words(features.vocabulary), toy_critic().classes
     names = name_features(numbers, url=url, words=words, classes=classes, options=options)
     assert names.keys() == set(numbers.tolist())
@@ -374,7 +374,7 @@ def test_names_of_images_and_of_deep_places() -> None:
     assert max(places, key=len) == "on h.example/a/b/c/d/e/f/g/h"
 
 
-@pytest.mark.parametrize("numbers", [np.array([3, SPACE + 3]), np.zeros(0, int)])
+@pytest.mark.parametrize("numbers", [np.array([3, HASH_SIZE + 3]), np.zeros(0, int)])
 def test_what_nobody_has_said_has_no_name(numbers: NDArray[np.int64]) -> None:
     assert name_features(numbers, url=HERE, words=["a"], classes=[], options=Options()) == {}
 
@@ -392,7 +392,7 @@ def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence
         explained = scorer.explain(url)
         words = explained["links (words)"] + explained["address (words)"]
         assert weights.sum() == pytest.approx(words, abs=1e-4)
-        address = (numbers >= SPACE) & (numbers < 2 * SPACE)
+        address = (numbers >= HASH_SIZE) & (numbers < 2 * HASH_SIZE)
         assert weights[address].sum() == pytest.approx(explained["address (words)"], abs=1e-9)
         score = scorer.learner.response(np.array([sum(explained.values())]))
         assert score[0] == pytest.approx(crawl.queue[url], abs=1e-6)
@@ -404,11 +404,11 @@ def test_reasons_are_printed_strongest_first_and_the_negligible_not_at_all() -> 
     weights = {"best_relevance": 0.5, "prefix": 1.25, "pattern": -0.75, "links": 0.01}
     words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
     assert Reasons({**weights, "intercept": -2.0}, words, 0.2689).lines() == [
-        ("for", "its directory +1.25, best page that links to it +0.50"),
-        ("against", "URLs that look alike -0.75"),
+        ("for", "pages in the same directory +1.25, best page that links to it +0.50"),
+        ("against", "pages with similar URLs -0.75"),
         ("words for", ", ".join(f"'w{i}' in the link +0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("words against", ", ".join(f"'w-{i}' in the link -0.{i}0" for i in (7, 6, 5, 4, 3))),
-        ("together", "-0.99, a score of 0.269"),
+        ("total", "-0.99, which is a score of 0.269"),
     ]
     bare = Reasons({"intercept": -1.0}, {}, 0.25).lines()
-    assert bare == [("together", "-1.00, a score of 0.250")]
+    assert bare == [("total", "-1.00, which is a score of 0.250")]

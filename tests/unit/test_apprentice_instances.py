@@ -14,13 +14,13 @@ from focuscrawl.apprentice.apprentice import Apprentice, pack_judged_batch
 from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
-    SPACE,
     InstanceCache,
     JudgedUrls,
     link_margins,
     make_instances,
     row_margins,
 )
+from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import EVIDENCE, MAX_LINKS, Options
 from focuscrawl.foundation.arrays import unpack_arrays
@@ -101,11 +101,11 @@ def test_instances_hold_links_pages_and_addresses(
         groups = [[i] for i in range(len(links))] if each_link else [[*range(len(links))]]
         for group in groups:
             bag: Counter[int] = Counter()
-            parts = [(known.url_rows, int(known.url_row.data[url]), 1.0, SPACE)]
+            parts = [(known.url_rows, int(known.url_row.data[url]), 1.0, HASH_SIZE)]
             for i in group:
                 link, share = int(links[i]), float(shares[i])
                 parts.append((known.links, link, share, 0))
-                parts.append((known.pages, int(known.page.data[link]), share, 2 * SPACE))
+                parts.append((known.pages, int(known.page.data[link]), share, 2 * HASH_SIZE))
             for store, row, share, space in parts:
                 features = store.rows(len(store)).take(np.array([row])).indices.tolist()
                 for feature in features:
@@ -129,7 +129,7 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
     instances, _ = make_instances(
         known, len(known), URLS, DENSE, unit_length=unit_length, max_links=len(known)
     )
-    of_links, of_urls, of_pages = weights.reshape(3, SPACE)
+    of_links, of_urls, of_pages = weights.reshape(3, HASH_SIZE)
 
     def margins(links: NDArray[np.int64] | range) -> NDArray[np.float64]:
         by_link = of_links.astype(np.float32)

@@ -19,14 +19,14 @@ from focuscrawl.apprentice.learners import (
     row_sums,
     unit_scale,
 )
-from focuscrawl.apprentice.training import auc, drift, validate
+from focuscrawl.apprentice.online_training import auc, drift, validate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-SPACE = 64
+HASH_SIZE = 64
 LEARNERS: list[type[Learner]] = [LogisticLearner, LinearRegressor, NaiveBayesLearner]
 
 
@@ -43,7 +43,7 @@ def lesson(n: int = 200, seed: int = 0) -> tuple[Instances, NDArray[np.float64]]
     """Feature 1 is for high instances, 2 for low ones, the rest is noise."""
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.5).astype(float)
-    made = bag(*([1 if high else 2, *rng.integers(3, SPACE, 4).tolist()] for high in y))
+    made = bag(*([1 if high else 2, *rng.integers(3, HASH_SIZE, 4).tolist()] for high in y))
     return Instances(made.rows, np.repeat(unit_scale(made.rows), made.rows.lengths), made.dense), y
 
 
@@ -55,7 +55,7 @@ def with_dense(made: Instances, dense: NDArray[np.float64]) -> Instances:
 class TestEveryLearner:
     def test_it_learns_probabilities(self, kind: type[Learner]) -> None:
         unseen, y = lesson(seed=1)
-        learner = kind(SPACE)
+        learner = kind(HASH_SIZE)
         assert np.ptp(learner.predict(unseen)) == 0.0  # before it learns
         predicted = learner.partial_fit(*lesson()).predict(unseen)
         assert auc(predicted, y > 0.5) > 0.95
@@ -64,12 +64,12 @@ class TestEveryLearner:
 
     def test_one_sided_lessons_are_no_error(self, kind: type[Learner]) -> None:
         X, _ = lesson(20)  # noqa: N806
-        assert np.isfinite(kind(SPACE).partial_fit(X, np.ones(20)).predict(X)).all()
+        assert np.isfinite(kind(HASH_SIZE).partial_fit(X, np.ones(20)).predict(X)).all()
 
     def test_its_state_continues_it(self, kind: type[Learner]) -> None:
         X, y = lesson()  # noqa: N806
-        learner = kind(SPACE).partial_fit(X, y)
-        again, more = kind(SPACE).set_state(learner.get_state()), lesson(seed=2)
+        learner = kind(HASH_SIZE).partial_fit(X, y)
+        again, more = kind(HASH_SIZE).set_state(learner.get_state()), lesson(seed=2)
         assert np.array_equal(
             learner.partial_fit(*more).predict(X), again.partial_fit(*more).predict(X)
         )
@@ -78,12 +78,12 @@ class TestEveryLearner:
         X, y = lesson()  # noqa: N806
         weight = (np.arange(len(y)) < 100).astype(float)
         half = Instances(X.rows.take(np.arange(100)), X.values[:500], X.dense[:100])
-        whole = kind(SPACE).partial_fit(X, np.where(weight > 0, y, 1 - y), weight).predict(X)
-        assert auc(whole, kind(SPACE).partial_fit(half, y[:100]).predict(X) > 0.5) > 0.95
+        whole = kind(HASH_SIZE).partial_fit(X, np.where(weight > 0, y, 1 - y), weight).predict(X)
+        assert auc(whole, kind(HASH_SIZE).partial_fit(half, y[:100]).predict(X) > 0.5) > 0.95
 
     def test_a_shallow_copy_learns_by_itself(self, kind: type[Learner]) -> None:
         X, y = lesson()  # noqa: N806
-        learner = kind(SPACE).partial_fit(X, y)
+        learner = kind(HASH_SIZE).partial_fit(X, y)
         before = learner.predict(X)
         copy.copy(learner).partial_fit(*lesson(seed=3))
         assert np.array_equal(learner.predict(X), before)
@@ -92,14 +92,14 @@ class TestEveryLearner:
     def test_it_predicts_the_response_to_the_linear_sum(
         self, kind: type[Learner], lessons: int
     ) -> None:
-        learner = kind(SPACE, prior=(0.7, -0.2, 0.1))
+        learner = kind(HASH_SIZE, prior=(0.7, -0.2, 0.1))
         rng = np.random.default_rng(0)
         for seed in range(lessons):
             X, y = lesson(50, seed)  # noqa: N806
             learner.partial_fit(with_dense(X, rng.random((50, 2))), y)
         X = with_dense(lesson(50, 9)[0], rng.random((50, 2)))  # noqa: N806
         weights, dense = learner.linear()
-        assert (weights.shape, dense.shape) == ((SPACE,), (3,))
+        assert (weights.shape, dense.shape) == ((HASH_SIZE,), (3,))
         sums = X.dot(weights) + X.dense @ dense[:2] + dense[2]
         assert np.allclose(learner.response(sums), learner.predict(X))
         if not lessons:
@@ -139,7 +139,7 @@ def test_naive_bayes_says_nothing_of_features_it_has_not_seen() -> None:
 
 
 def test_the_prior_decides_until_there_is_evidence() -> None:
-    learner = LogisticLearner(SPACE, prior=(2.0, -1.0))
+    learner = LogisticLearner(HASH_SIZE, prior=(2.0, -1.0))
     X = bag([], [], dense=[[1.0], [0.0]])  # noqa: N806
     assert np.allclose(learner.margin(X), [1.0, -1.0])
     many = bag(*[[]] * 400, dense=[[1.0]] * 200 + [[0.0]] * 200)
@@ -150,7 +150,7 @@ def test_the_prior_decides_until_there_is_evidence() -> None:
 
 def test_a_believer_changes_its_mind_only_by_evidence() -> None:
     X, y = lesson()  # noqa: N806
-    learner = LogisticLearner(SPACE).partial_fit(X, y).use_as_prior()
+    learner = LogisticLearner(HASH_SIZE).partial_fit(X, y).use_as_prior()
     before = learner.predict(X)
     assert np.array_equal(learner.partial_fit(bag(), np.zeros(0)).predict(X), before)
     few = Instances(X.rows.take(np.arange(3)), X.values[:15], X.dense[:3])

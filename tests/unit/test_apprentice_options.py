@@ -17,7 +17,8 @@ import pytest
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
+from focuscrawl.apprentice.instances import N_FEATURES, link_margins, make_instances
+from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
 from focuscrawl.apprentice.options import (
     GROUPS,
@@ -136,8 +137,12 @@ def test_probabilities_are_values_and_all_else_on_the_page_is_one() -> None:
     )
     assert sorted(learned.values.tolist())[:2] == pytest.approx([0.3, 0.7])
     weights = np.zeros(N_FEATURES)
-    weights[2 * SPACE + read.page_indices[2:]] = [1.0, 10.0]
-    by_link, by_page, links = weights[:SPACE].astype(np.float32), weights[2 * SPACE :], range(6)
+    weights[2 * HASH_SIZE + read.page_indices[2:]] = [1.0, 10.0]
+    by_link, by_page, links = (
+        weights[:HASH_SIZE].astype(np.float32),
+        weights[2 * HASH_SIZE :],
+        range(6),
+    )
     for unit_length, norm in ((False, 1.0), (True, np.sqrt(2.0 + 0.49 + 0.09))):
         margins = link_margins(by_link, by_page, table, links, unit_length=unit_length)
         assert margins.tolist() == pytest.approx([0.0] * 3 + [3.7 / norm] * 3)
@@ -250,9 +255,13 @@ def test_the_prior_is_of_inputs_that_are_on() -> None:
 
 BAD: list[tuple[str, list[Any], str]] = [
     ("groups", [["contxt"]], "did you mean context"),
-    ("groups", [["zzz"]], "there are context"),
+    ("groups", [["zzz"]], "available: context"),
     ("groups", ["context", [1], 5, None], "list of names"),
-    ("groups", [["context", gone] for gone in ("paths", "ancestors", "hubs")], "has no group"),
+    (
+        "groups",
+        [["context", gone] for gone in ("paths", "ancestors", "hubs")],
+        "has no feature group",
+    ),
     ("learner", ["svm", None], "learner must be one of logistic"),
     ("evidence", ["last"], "evidence must be one of all, first"),
     ("batch", [0, 2.5, True], "batch"),
@@ -280,9 +289,9 @@ def test_the_strategy_has_the_options_and_no_others() -> None:
     assert defaults == {each.name: each.default for each in fields(Options)} | {"begin_with": None}
     context = StrategyContext(toy_critic(), 0, None)
     make_strategy("apprentice", context, {"batch": 7, "groups": ["url"]})
-    with pytest.raises(UserError, match="has no option 'batches': there are batch, growth, "):
+    with pytest.raises(UserError, match="has no option 'batches': available: batch, growth, "):
         make_strategy("apprentice", context, {"batches": 7})
-    with pytest.raises(UserError, match="begin_with must be a file, not 5"):
+    with pytest.raises(UserError, match="begin_with must be a folder, not 5"):
         make_strategy("apprentice", context, {"begin_with": 5})
 
 

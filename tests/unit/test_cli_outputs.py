@@ -33,10 +33,10 @@ def test_inputs_stay_as_they_are(tmp_path: Path) -> None:
     CrawlStore.create(store, {}).close()
     kept = {path: path.read_bytes() for path in (labels, model / "manifest.json", store)}
     check = ("critic", "check", model, "--labels", labels, "--web", "demo", "--csv")
-    assert "what is read" in refused(*check, labels)
-    assert "part of a crawl or a model" in refused(*check, store)
-    assert "part of a crawl" in refused("report", store.parent, "--csv", store)
-    assert "part of a crawl" in refused("distill", store.parent, "--html", store)
+    assert "an input file" in refused(*check, labels)
+    assert "belongs to a crawl or a model" in refused(*check, store)
+    assert "belongs to a crawl" in refused("report", store.parent, "--csv", store)
+    assert "belongs to a crawl" in refused("distill", store.parent, "--html", store)
     manifest = model / "manifest.json"
     assert "or a model" in refused("critic", "quality", model, "--topic", "/", "--out", manifest)
     assert kept == {path: path.read_bytes() for path in kept}
@@ -50,13 +50,13 @@ def test_feeds_that_cannot_be_written_are_refused(
     for path, said in (
         (tmp_path, "is a folder"),
         (store / "pages.jsonl", "is a file"),
-        (store, "is the store of a crawl"),
+        (store, "is the database of a crawl"),
     ):
         for uri in (str(path), f"file://{path}"):
             with pytest.raises(UserError, match=said):
                 check_feeds(Settings({"FEEDS": {uri: {"format": "jsonlines"}}}))
     monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # root may write
-    with pytest.raises(UserError, match="cannot be written: name another place"):
+    with pytest.raises(UserError, match="cannot be written: name another file"):
         check_feeds(Settings({"FEEDS": {str(tmp_path / "new" / "p.csv"): {"format": "csv"}}}))
     monkeypatch.undo()
     pipe = tmp_path / "pipe"

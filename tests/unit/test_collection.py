@@ -35,7 +35,7 @@ from focuscrawl.collection.origin import (
     get_critic_quality,
     read_robots_signals,
 )
-from focuscrawl.completeness.recall_estimate import Estimate
+from focuscrawl.completeness.recall_estimate import RecallEstimate
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
@@ -90,10 +90,10 @@ def test_a_collection_loads_in_one_line_with_types_that_do_not_depend_on_it(
 
 def test_a_collection_without_pages_is_refused_with_what_became_of_them() -> None:
     check_not_empty(collection())
-    with pytest.raises(UserError, match=r"of 2 pages with R ≥ 0\.5 none is left; left out: 2"):
+    with pytest.raises(UserError, match=r"all of 2 pages with relevance ≥ 0\.5 were skipped \(2"):
         check_not_empty(collection(0))
     nothing = Collection({}, ExportOptions(), [], Counter(), 0)
-    with pytest.raises(UserError, match=r"no page of the crawl has R ≥ 0\.5; --min"):
+    with pytest.raises(UserError, match=r"no page of the crawl has relevance ≥ 0\.5; lower --min"):
         check_not_empty(nothing)
 
 
@@ -213,15 +213,15 @@ def test_what_is_not_known_of_pages_is_not_made_up(tmp_path: Path) -> None:
     found.identity |= {"web": "live", "web_name": "the live Web"}
     write_collection(found, tmp_path / "c.csv")
     sheet = (tmp_path / "c.csv.datasheet.md").read_text()
-    assert "| unknown, it is kept no longer | 1 |\n" in sheet
-    assert "Crawled on the live Web, by" in sheet
-    assert "what the pages say is older" not in sheet
-    assert "and names the others: 0 in all" in sheet
+    assert "| unknown, response not recorded | 1 |\n" in sheet
+    assert "Crawled on the live Web with" in sheet
+    assert "the pages themselves are older" not in sheet
+    assert "and lists the others: 0 in all" in sheet
     rows = csv.DictReader((tmp_path / "c.csv").read_text().splitlines())
     assert [row["robots"] for row in rows] == ["unknown", ""]
     write_collection(collection(), tmp_path / "pages")  # whose files name no others
-    assert "names the others" not in (tmp_path / "pages" / "datasheet.md").read_text()
-    with pytest.raises(UserError, match="none of the pages is kept any more"):
+    assert "lists the others" not in (tmp_path / "pages" / "datasheet.md").read_text()
+    with pytest.raises(UserError, match="no page of the export has a recorded response"):
         write_collection(found, tmp_path / "c.warc.gz")
     assert not list(tmp_path.glob("*c.warc.gz*"))
 
@@ -236,15 +236,20 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
         fetched=9,
         outcomes={"page": 6, "HTTP 404": 3},
         forbidden=2,
-        completeness=Estimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
+        completeness=RecallEstimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
     )
     write_collection(found, tmp_path / "c.parquet", command="focuscrawl collect a --out `b`")
     sheet = (tmp_path / "c.parquet.datasheet.md").read_text()
     said = [
         *("| noindex | 1 |", r"| \<b\> | 1 |", r"topic=/A, \`x\`", r"0.50 http://a.example/\|"),
-        *("- http://b.example/", "the frontier is empty", "Of 9 fetches", "HTTP 404 | 3 |"),
-        *("forbids it | 2 |", r"\<why\> | 2 |", "kept this one from 2 URLs", "has 0.67 (90 %"),
-        *("`focuscrawl collect a --out b`", "not measured: nothing is known of it"),
+        *("- http://b.example/", "the frontier is empty", "Of 9 fetches and", "HTTP 404 | 3 |"),
+        *(
+            "forbidden by robots.txt | 2 |",
+            r"\<why\> | 2 |",
+            "differ; 2 URLs",
+            "recall: 0.67 (90 %",
+        ),
+        *("`focuscrawl collect a --out b`", "not measured: no result is available"),
     ]
     assert [each for each in said if each not in sheet] == []
     assert all(f"| `{name}` | {meaning} |" in sheet for name, (_, meaning) in COLUMNS.items())
@@ -254,7 +259,7 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
 def test_a_card_with_a_count_that_is_none_is_no_card(tmp_path: Path, count: str) -> None:
     (tmp_path / FILE).write_text(f'{{"critic": "aa", "on": {count}}}')
     card = get_critic_quality({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
-    assert card.why_not == "the critic is a program"
+    assert card.why_not == "the critic is a Python callable"
 
 
 def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
@@ -268,7 +273,7 @@ def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
     for wrong in ("{", "[]", json.dumps({**kept, "recall": ["x"]}), json.dumps(kept)):
         (tmp_path / FILE).write_text(wrong)
         named = {"critic": "bb", "critic_name": "os:abort"}  # is not run
-        assert get_critic_quality(named, tmp_path, []).why_not == "the critic is a program"
+        assert get_critic_quality(named, tmp_path, []).why_not == "the critic is a Python callable"
     nowhere = {"critic": "bb", "critic_name": "models/none-of-this-name"}
     assert "models/none-of-this-name" in get_critic_quality(nowhere, tmp_path, []).why_not
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from focuscrawl.completeness.recall_estimate import (
-    FILE,
-    Estimate,
-    EstimateRecord,
-    Estimator,
+    ESTIMATES_FILE,
+    EstimateLog,
+    RecallEstimate,
+    RecallEstimator,
     read_estimates,
 )
 from focuscrawl.completeness.stop_rules import STOP_EXPRESSION, StopExpression
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.metrics_collector import estimates_of
+from focuscrawl.extensions.metrics_collector import recall_metrics
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def estimator(brought: list[bool], score: float = 0.5) -> Estimator:
+def estimator(brought: list[bool], score: float = 0.5) -> RecallEstimator:
     """Return one that has seen fetches of links with `score`, all found on the first page."""
-    seen = Estimator(promises=True)
-    seen.visited(0, None, None, range(1, len(brought) + 1), relevant=True)
+    seen = RecallEstimator(scores_are_relevance=True)
+    seen.add_fetch(0, None, None, range(1, len(brought) + 1), relevant=True)
     for url, relevant in enumerate(brought, 1):
-        seen.visited(url, 0, score, [], relevant=relevant)
+        seen.add_fetch(url, 0, score, [], relevant=relevant)
     return seen
 
 
@@ -48,10 +48,10 @@ def test_links_are_worth_what_such_links_brought_of_late() -> None:
 
 
 def test_scores_that_promise_nothing_count_by_the_harvest_alone() -> None:
-    seen = Estimator(promises=False)
+    seen = RecallEstimator(scores_are_relevance=False)
     for url in range(200):
         found_on = None if url == 0 else 0
-        seen.visited(url, found_on, -float(url), range(1, 200), relevant=url % 4 == 0)
+        seen.add_fetch(url, found_on, -float(url), range(1, 200), relevant=url % 4 == 0)
     assert seen.estimate(np.full(100, -1000.0), 10).discovered == pytest.approx(25, abs=5)
 
 
@@ -65,18 +65,18 @@ def test_a_harvest_that_has_not_fallen_promises_as_much_again() -> None:
     assert fallen.recall > 0.98
 
 
-def off_topic_first(*, linked: bool, pages: int = 100) -> Estimator:
+def off_topic_first(*, linked: bool, pages: int = 100) -> RecallEstimator:
     """Return one that has found each second page on one off the topic before it.
 
     Parameters
     ----------
     linked : whether the first page, on the topic, links to all the others as well
     """
-    seen = Estimator(promises=True)
-    seen.visited(0, None, None, range(1, 2 * pages + 1) if linked else [], relevant=True)
+    seen = RecallEstimator(scores_are_relevance=True)
+    seen.add_fetch(0, None, None, range(1, 2 * pages + 1) if linked else [], relevant=True)
     for url in range(1, 2 * pages, 2):
-        seen.visited(url, 0, 0.05, [url + 1], relevant=False)
-        seen.visited(url + 1, url, 0.9, [], relevant=True)
+        seen.add_fetch(url, 0, 0.05, [url + 1], relevant=False)
+        seen.add_fetch(url + 1, url, 0.9, [], relevant=True)
     return seen
 
 
@@ -92,14 +92,14 @@ def test_groups_that_only_pages_off_the_topic_led_to_promise_others() -> None:
 
 
 def test_what_is_found_on_a_page_of_a_group_belongs_to_it() -> None:
-    alone, chain = (Estimator(promises=True) for _ in range(2))
+    alone, chain = (RecallEstimator(scores_are_relevance=True) for _ in range(2))
     for seen, linked in ((alone, False), (chain, True)):
-        seen.visited(0, None, None, range(60), relevant=True)
+        seen.add_fetch(0, None, None, range(60), relevant=True)
         for url in range(1, 60):
-            seen.visited(url, 0, 0.05, [100], relevant=False)
-        seen.visited(100, 59, 0.05, range(101, 120) if linked else [], relevant=True)
+            seen.add_fetch(url, 0, 0.05, [100], relevant=False)
+        seen.add_fetch(100, 59, 0.05, range(101, 120) if linked else [], relevant=True)
         for url in range(101, 120):
-            seen.visited(url, url - 1, 0.9, [], relevant=linked)
+            seen.add_fetch(url, url - 1, 0.9, [], relevant=linked)
     waiting = np.full(1000, 0.0)
     few, many = (seen.estimate(waiting, 10).undiscovered for seen in (alone, chain))
     assert few < 12
@@ -107,13 +107,13 @@ def test_what_is_found_on_a_page_of_a_group_belongs_to_it() -> None:
 
 
 def test_where_a_redirect_leads_is_known_to_whoever_linked_to_it() -> None:
-    plain, moved = (Estimator(promises=True) for _ in range(2))
+    plain, moved = (RecallEstimator(scores_are_relevance=True) for _ in range(2))
     for seen in (plain, moved):
-        seen.visited(0, None, None, range(1, 50), relevant=True)
+        seen.add_fetch(0, None, None, range(1, 50), relevant=True)
         for url in range(1, 50):
-            seen.visited(url, 0, 0.5, [], relevant=seen is plain)
+            seen.add_fetch(url, 0, 0.5, [], relevant=seen is plain)
             if seen is moved:
-                seen.visited(url + 100, url, None, [], relevant=True)
+                seen.add_fetch(url + 100, url, None, [], relevant=True)
     assert moved.estimate(np.full(98, 0.0), 10).undiscovered < 0.3 * 99
 
 
@@ -133,21 +133,24 @@ def test_nothing_is_left_where_nothing_waits() -> None:
 )
 def test_what_is_no_rule_is_refused_with_what_is(written: str) -> None:
     with pytest.raises(UserError, match=r"stop must be .*`recall 0.9`.*`time 8h`"):
-        STOP_EXPRESSION.read("stop", written)
+        STOP_EXPRESSION.parse("stop", written)
 
 
 def test_the_first_rule_that_applies_ends_the_crawl() -> None:
     rules = StopExpression.parse("recall 0.9, next 50<.1, TIME 1.5 h")
-    here = Estimate(100, 50, 10, 1.0, 1.0, 0.2, 50, 0.5)
+    here = RecallEstimate(100, 50, 10, 1.0, 1.0, 0.2, 50, 0.5)
     assert rules.reason(None, 0.0) is None
     assert rules.reason(None, 5400.0) == "time_over"
     assert rules.reason(here, 0.0) == "recall_reached"
     # an interval that is too wide: hardly a page has been seen
-    assert rules.reason(Estimate(20, 3, 10, 0.1, 0.1, 0.05, 50, 0.5), 0.0) is None
-    assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.5), 0.0) is None
-    assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) == "little_expected"
+    assert rules.reason(RecallEstimate(20, 3, 10, 0.1, 0.1, 0.05, 50, 0.5), 0.0) is None
+    assert rules.reason(RecallEstimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.5), 0.0) is None
+    assert (
+        rules.reason(RecallEstimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0)
+        == "little_expected"
+    )
     # too few fetches to say anything of the next ones
-    assert rules.reason(Estimate(99, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) is None
+    assert rules.reason(RecallEstimate(99, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) is None
     assert not StopExpression.parse(" ")
 
 
@@ -157,45 +160,44 @@ def test_what_is_behind_the_frontier_counts_among_the_next_fetches() -> None:
     low = np.full(300, 0.05)
     assert seen.estimate(low, 100).next_harvest > 0.1
     for url in range(100, 300):
-        seen.visited(url, None, None, [], relevant=False)
+        seen.add_fetch(url, None, None, [], relevant=False)
     assert seen.estimate(low, 100).next_harvest < 0.1
     assert seen.estimate(low[:1], 100).next_harvest <= 1.0
 
 
 def test_a_rule_is_named_with_its_numbers() -> None:
     rules = StopExpression.parse("recall 0.9, next 50<.1, TIME 1.5 h")
-    at = Estimate(350, 233, 1333, 10.0, 8.0, 0.16, 50, 0.08)
-    assert rules.in_words("recall_reached", at) == (
-        "recall 0.9: about 0.93 (0.74 to 0.99) of what is in reach is here, after 350 fetches"
+    at = RecallEstimate(350, 233, 1333, 10.0, 8.0, 0.16, 50, 0.08)
+    assert rules.describe("recall_reached", at) == (
+        "stopped by your rule `recall 0.9`: estimated recall 93 % (74–99 %)"
     )
-    assert rules.in_words("little_expected", at) == (
-        "next 50 < 0.1: 0.080 is expected of them, after 350 fetches; "
-        "about 0.93 (0.74 to 0.99) of what is in reach is here"
+    assert rules.describe("little_expected", at) == (
+        "stopped by your rule `next 50 < 0.1`: 4 of the next 50 pages are expected to be relevant"
     )
-    assert rules.in_words("time_over", None) == (
-        "time: this run has lasted the 5,400 s that were asked for"
+    assert rules.describe("time_over", None) == (
+        "stopped by your rule `time 5400s`: this run has reached its time"
     )
 
 
 def test_a_record_ends_at_a_line_that_was_cut(tmp_path: Path) -> None:
-    path = tmp_path / FILE
-    record = EstimateRecord(path, 0)
+    path = tmp_path / ESTIMATES_FILE
+    record = EstimateLog(path, 0)
     for fetched in (20, 30, 40):
-        record.add(Estimate(fetched, 5, 10, 1.25, 0.1, 1 / 3, 100, 0.1))
+        record.add(RecallEstimate(fetched, 5, 10, 1.25, 0.1, 1 / 3, 100, 0.1))
     kept = read_estimates(path)
     assert [each.fetched for each in kept] == [20, 30, 40]
-    assert kept[0] == Estimate(20, 5, 10, 1.25, 0.1, 1 / 3, 100, 0.1)
+    assert kept[0] == RecallEstimate(20, 5, 10, 1.25, 0.1, 1 / 3, 100, 0.1)
     path.write_text(path.read_text()[:-60])
     assert [each.fetched for each in read_estimates(path)] == [20, 30]
-    resumed = EstimateRecord(path, 25)  # the store does not know of a fetch after these
+    resumed = EstimateLog(path, 25)  # the store does not know of a fetch after these
     assert resumed.latest is not None
     assert resumed.latest.fetched == 20
-    resumed.add(Estimate(30, 6, 10, 1.0, 0.1, 0.3, 100, 0.1))
+    resumed.add(RecallEstimate(30, 6, 10, 1.0, 0.1, 0.3, 100, 0.1))
     assert [each.relevant for each in read_estimates(path)] == [5, 6]
     path.write_text(path.read_text()[:-3])  # no telling what the last number was
-    again = EstimateRecord(path, 30)
+    again = EstimateLog(path, 30)
     for fetched in (40, 50):
-        again.add(Estimate(fetched, 7, 10, 1.0, 0.1, 0.3, 100, 0.1))
+        again.add(RecallEstimate(fetched, 7, 10, 1.0, 0.1, 0.3, 100, 0.1))
     assert [each.fetched for each in read_estimates(path)] == [20, 40, 50]
 
 
@@ -223,23 +225,25 @@ def test_a_crawl_that_was_interrupted_estimates_and_stops_as_one_that_was_not(
             crawl.close(crawl.stop_reason or "interrupted")
         assert crawl.stop_reason == "recall_reached"
         store = CrawlStore.open(tmp_path / name / "crawl.db", read_only=True)
-        assert Summary.of(store).stopped.startswith("recall 0.9: about 0.9")
+        assert Summary.of(store).stopped.startswith(
+            "by your rule `recall 0.9`: estimated recall 9"
+        )
         store.close()
         assert 40 <= crawl.fetched < 80
-    whole = (tmp_path / "whole" / FILE).read_text()
-    assert (tmp_path / "resumed" / FILE).read_text() == whole
-    assert (tmp_path / "again" / FILE).read_text() == whole
-    assert read_estimates(tmp_path / "whole" / FILE)[-1].fetched == crawl.fetched
+    whole = (tmp_path / "whole" / ESTIMATES_FILE).read_text()
+    assert (tmp_path / "resumed" / ESTIMATES_FILE).read_text() == whole
+    assert (tmp_path / "again" / ESTIMATES_FILE).read_text() == whole
+    assert read_estimates(tmp_path / "whole" / ESTIMATES_FILE)[-1].fetched == crawl.fetched
 
 
 def test_a_crawl_without_rules_goes_on_and_its_metrics_are_the_last_estimate(
     web: Shelf, tmp_path: Path
 ) -> None:
     crawl = open_crawl(tmp_path, web, "/jazz0")
-    assert not [*estimates_of(crawl)]  # there is none yet
+    assert not [*recall_metrics(crawl)]  # there is none yet
     assert len(run(crawl)) == 240
-    last = read_estimates(tmp_path / FILE)[-1]
-    told = {metric.name: metric.samples[0].value for metric in estimates_of(crawl)}
+    last = read_estimates(tmp_path / ESTIMATES_FILE)[-1]
+    told = {metric.name: metric.samples[0].value for metric in recall_metrics(crawl)}
     assert (told["focuscrawl_recall_low"], told["focuscrawl_recall_high"]) == last.interval
     assert told["focuscrawl_recall"] == last.recall
     assert told["focuscrawl_relevant_discovered"] == last.discovered
@@ -254,9 +258,9 @@ def test_a_crawl_that_has_nothing_left_has_all_that_is_in_reach(tmp_path: Path) 
     crawl = open_crawl(tmp_path, web, "/jazz0")
     run(crawl, 46)
     crawl.close("interrupted")
-    assert read_estimates(tmp_path / FILE)[-1].fetched == 40  # as if it had not been
+    assert read_estimates(tmp_path / ESTIMATES_FILE)[-1].fetched == 40  # as if it had not been
     crawl = open_crawl(tmp_path, web, "/jazz0")
     run(crawl)
     crawl.close("frontier_empty")
-    last = read_estimates(tmp_path / FILE)[-1]
+    last = read_estimates(tmp_path / ESTIMATES_FILE)[-1]
     assert (last.fetched, last.relevant, last.recall) == (47, 47, 1.0)

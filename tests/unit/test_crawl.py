@@ -177,7 +177,7 @@ def test_a_relevance_is_between_0_and_1(web: Shelf, tmp_path: Path, relevance: f
     fetch = given_out(crawl)
     visit = crawl.start_failed_visit(fetch.id, "")
     visit.relevance = relevance
-    with pytest.raises(ValueError, match="not in 0 to 1"):
+    with pytest.raises(ValueError, match="is not between 0 and 1"):
         crawl.expand(visit)
     crawl.close("error")
 
@@ -299,7 +299,7 @@ def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
     assert run(again) == []
     again.flush()
     summary = Summary.of(again.store)
-    assert summary.failed_on == (1, f"{at('/dull')}: {FAILED_ON_IT}")
+    assert summary.page_failures == (1, f"{at('/dull')}: {FAILED_ON_IT}")
     assert f"failed on     1 page, the last {at('/dull')}: critic failed" in summary.text()
     again.close("frontier_empty")
 
@@ -311,7 +311,10 @@ def test_a_relevance_of_a_critic_that_is_none_is_a_failure(web: Shelf, tmp_path:
             return replace(judged, relevance=judged.relevance * np.nan)
 
     (visit,) = crawled(tmp_path, web, "/", critic=Wild()).visits
-    assert visit.error == "critic failed: ValueError: the critic's relevance is nan, not in 0 to 1"
+    assert (
+        visit.error
+        == "critic failed: ValueError: the critic's relevance nan is not between 0 and 1"
+    )
 
 
 @pytest.mark.parametrize("interrupted", [0, 1, 2, 3, 4])
@@ -326,7 +329,7 @@ def test_a_page_that_the_strategy_fails_on_is_the_same_however_the_crawl_is_resu
     assert (jazz.relevance, jazz.error, jazz.links, jazz.dropped) == (0.9, None, 4, 4)
     assert again.stop_reason == "frontier_empty"
     again.flush()
-    assert Summary.of(again.store).failed_on[0] == 1
+    assert Summary.of(again.store).page_failures[0] == 1
     again.close("frontier_empty")
 
 
@@ -337,7 +340,7 @@ def test_a_stored_page_that_the_strategy_fails_on_is_left_out_of_the_past(
     with monkeypatch.context() as patch:
         patch.setattr(Touchy, "recalls", False)
         again = open_crawl(tmp_path, web, "/", strategy=Touchy)
-    assert "left out of the past" in caplog.text
+    assert "is not restored" in caplog.text
     assert urls(run(again)) == [at(f"/{p}") for p in ("jazz", "d1", "d2")]
     again.close("frontier_empty")
 

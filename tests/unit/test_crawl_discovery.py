@@ -192,7 +192,7 @@ def test_only_what_is_asked_for_is_read_as_a_list(web: Shelf, tmp_path: Path) ->
     number, part = crawl.urls.get(at("/jazz")), crawl.part(Discovery)
     assert number is not None
     assert part is not None
-    assert not part.may_be_list(number)
+    assert not part.can_be_site_map_or_feed(number)
     crawl.close("frontier_empty")
 
 

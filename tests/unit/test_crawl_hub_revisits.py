@@ -14,7 +14,7 @@ from longer import long
 
 from focuscrawl.crawl import CrawlConfig, Download
 from focuscrawl.errors import UserError
-from focuscrawl.report.why import reasons
+from focuscrawl.report.why import explain_score
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb
@@ -183,7 +183,7 @@ def test_stopped_before_a_second_fetch_it_is_made_later(tmp_path: Path) -> None:
 
 
 def test_it_takes_the_distiller() -> None:
-    with pytest.raises(UserError, match="set FOCUSCRAWL_DISTILL, too"):
+    with pytest.raises(UserError, match="needs FOCUSCRAWL_DISTILL"):
         CrawlConfig(topic=TOPIC, revisit_hubs=5)
 
 
@@ -191,10 +191,12 @@ def test_reasons_are_also_the_links_that_a_hub_has_gained(grown: Callable[[str],
     """A URL that only second fetches link to has reasons, and they are of those links."""
     with closing(CrawlStore.open(grown("apprentice") / "crawl.db", read_only=True)) as store:
         fetches = [*History(store).fetches()]
-        first = {link.target for each in fetches if not each.again for link in each.links}
-        gained = {link.target for each in fetches if each.again for link in each.links} - first
+        first = {link.target for each in fetches if not each.is_revisit for link in each.links}
+        gained = {
+            link.target for each in fetches if each.is_revisit for link in each.links
+        } - first
         assert gained
         for url in gained:
-            found = reasons(store, url)
+            found = explain_score(store, url)
             assert found is not None
             assert found.parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from focuscrawl.crawl.scope import can_be_page, select_links
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from focuscrawl.page import parse_page
 
 
@@ -31,8 +31,8 @@ def test_endings(url: str, page: bool) -> None:
 
 def test_endless_urls() -> None:
     stem = "http://a.example/"
-    assert can_be_page(stem + "a" * (MAX_URL - len(stem)))
-    assert not can_be_page(stem + "a" * (MAX_URL - len(stem) + 1))
+    assert can_be_page(stem + "a" * (MAX_URL_LENGTH - len(stem)))
+    assert not can_be_page(stem + "a" * (MAX_URL_LENGTH - len(stem) + 1))
 
 
 @pytest.mark.parametrize(

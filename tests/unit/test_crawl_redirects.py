@@ -14,7 +14,7 @@ from .shelves import Shelf, at, crawled
 if TYPE_CHECKING:
     from pathlib import Path
 
-WITHOUT_END = f"redirects without end: {MAX_REDIRECTS} in a row"
+WITHOUT_END = f"too many redirects: {MAX_REDIRECTS} in a row"
 
 
 def _chain(length: int) -> Shelf:
@@ -73,7 +73,7 @@ def test_a_circle_is_told_from_two_ways_to_one_redirect(tmp_path: Path) -> None:
     assert {visit.url: visit.error for visit in visits if visit.error} == {
         at("/two"): f"redirect loop: back to {at('/one')}",
         at("/self"): f"redirect loop: back to {at('/self')}",
-        at("/nowhere"): "redirect to nowhere",
+        at("/nowhere"): "redirect without target",
     }
 
 

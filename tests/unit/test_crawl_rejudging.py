@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from focuscrawl.crawl.rejudging import Rejudged
+    from focuscrawl.crawl.rejudging import RejudgedCrawl
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView
 
@@ -33,7 +33,7 @@ class Choosy(WordCritic):
         return super().judge(pages)
 
 
-def rejudged(folder: Path, strategy: str, critic: WordCritic) -> tuple[Rejudged, int]:
+def rejudged(folder: Path, strategy: str, critic: WordCritic) -> tuple[RejudgedCrawl, int]:
     """Crawl ten pages of a chain, judge them anew; return that and a URL nobody links to."""
     web = Shelf()
     for i in range(20):
@@ -63,4 +63,4 @@ def test_a_page_that_the_critic_fails_on_keeps_its_judgement(
 ) -> None:
     found, _ = rejudged(tmp_path, strategy, Choosy())
     assert (len(found.pages), found.unread, found.moved) == (9, 1, (0, 0))
-    assert f"{at('/jazz5')} keeps what it had" in caplog.text
+    assert f"{at('/jazz5')} keeps its judgement" in caplog.text

@@ -87,7 +87,7 @@ def test_a_file_that_says_nothing_asks_for_nothing(content: bytes) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="as the user who crawls"):
+    with pytest.raises(UserError, match="as the user who runs the crawl"):
         FileControl(tmp_path / "missing").send(Command.PAUSE)
 
 

@@ -12,7 +12,7 @@ from focuscrawl.crawl import open_crawl as open_plan
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, Scope
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.user_input import Hosts, UrlPatterns
+from focuscrawl.foundation.user_input import HostSet, UrlPatterns
 from focuscrawl.page import parse_page
 from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store.history import History
@@ -46,7 +46,7 @@ GERMAN = "jazz ist die musik die wir jeden abend in dem alten haus am fluss spie
 )
 def test_a_host_and_what_is_below_it(name: str, there: bool) -> None:
     given = "A.example, b.example:81,[::1],m\u00fcnchen.example"
-    assert Hosts(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
+    assert HostSet(read_config(Settings(), {"hosts": given}).hosts).has(name) is there
 
 
 @pytest.mark.parametrize(
@@ -87,14 +87,14 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"hosts": "https://a.example/"}, "is no host: write it as in www.example.org"),
-        ({"hosts": "*.a.example"}, "is no host"),
-        ({"deny": r"/login|/out"}, "is a regular expression: write a part of the URL"),
+        ({"hosts": "https://a.example/"}, "is not a host: write it as in www.example.org"),
+        ({"hosts": "*.a.example"}, "is not a host"),
+        ({"deny": r"/login|/out"}, "is a regular expression: write parts of URLs"),
         ({"deny": "/print/.*"}, "is a regular expression"),
-        ({"deny": "*"}, "stands for every URL"),
+        ({"deny": "*"}, "matches every URL"),
         ({"deny": "lists/nowhere.txt"}, r"there is no file lists/nowhere.txt"),
         ({"hosts": "nowhere.csv"}, "there is no file nowhere.csv"),
-        ({"languages": "english"}, "languages must be codes of languages"),
+        ({"languages": "english"}, "languages must be language codes"),
         ({"max_depth": "-1"}, "max_depth must be a whole number"),
     ],
 )
@@ -112,12 +112,12 @@ def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
     path = tmp_path / "hosts.txt"
     path.write_text("# none yet\n\n", encoding="utf-8")
     for name in ("hosts", "deny", "languages"):
-        with pytest.raises(UserError, match=r"hosts.txt: nothing in it"):
+        with pytest.raises(UserError, match=r"hosts.txt has no entries"):
             read_config(Settings(), {name: str(path)})
 
 
 def test_a_language_that_nobody_can_tell_is_one_line() -> None:
-    with pytest.raises(UserError, match="languages: xq is none that can be told"):
+    with pytest.raises(UserError, match="languages: xq cannot be detected"):
         Scope(CrawlConfig(topic="/A", languages=("xq",)))
 
 
@@ -214,8 +214,8 @@ def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
 ) -> None:
     seeds = f"{SEED},https://exploit-20.demo.example/people/112.html"
     demo(tmp_path, seeds, deny=("exploit-20.",))
-    assert "1 of 2 seeds are left out" in caplog.text
-    with pytest.raises(UserError, match="none of the 2 seeds is in the scope"):
+    assert "1 of 2 start pages are skipped" in caplog.text
+    with pytest.raises(UserError, match="none of the 2 start pages is in the scope"):
         demo(tmp_path, seeds, hosts=("else.example",))
 
 
@@ -224,6 +224,6 @@ def test_seeds_that_a_recording_has_not_are_named(
 ) -> None:
     absent = [f"https://nowhere.example/{at}" for at in range(5)]
     demo(tmp_path, ",".join([*absent[:3], SEED, *absent[3:]]))
-    assert "5 of 6 seeds are left out" in caplog.text
+    assert "5 of 6 start pages are skipped" in caplog.text
     assert ", ".join(absent[:3]) in caplog.text
     assert absent[3] not in caplog.text

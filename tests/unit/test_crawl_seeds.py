@@ -13,7 +13,7 @@ from twisted.python.failure import Failure
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
 from focuscrawl.errors import RequestCancelledError, UserError
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 
 from .shelves import given_out, open_crawl
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch
 
 STEM = "http://a.example/"
-LONGEST = STEM + "x" * (MAX_URL - len(STEM))
+LONGEST = STEM + "x" * (MAX_URL_LENGTH - len(STEM))
 FILES = {
     "seeds.txt": "# mine\n{}\n",
     "seeds.csv": "topic,url\n/A,{}\n",
@@ -60,12 +60,12 @@ def test_tables_are_as_spreadsheets_write_them(tmp_path: Path, between: str) -> 
 def test_what_a_table_has_too_many_cells_of_is_not_cut(tmp_path: Path) -> None:
     path = tmp_path / "seeds.csv"
     path.write_text("url\nhttp://a.example/Paris,_Texas\n", encoding="utf-8")
-    with pytest.raises(UserError, match="row 1: more cells than the header has"):
+    with pytest.raises(UserError, match="row 1 has more cells than the header"):
         read_seeds(str(path), ())
     path.write_text('url\n"http://a.example/Paris,_Texas",\n', encoding="utf-8")
     assert read_seeds(str(path), ()) == ["http://a.example/Paris,_Texas"]
     path.write_text("x" * 200_000, encoding="utf-8")
-    with pytest.raises(UserError, match="is no http"):
+    with pytest.raises(UserError, match="is not an http"):
         read_seeds(str(path), ())
 
 
@@ -75,7 +75,7 @@ def test_a_list_may_have_commas_in_its_urls_and_no_entry_that_is_none(tmp_path: 
     assert read_seeds(two.replace(", ", " \n"), ()) == read_seeds(two, ())
     assert read_seeds(two.replace(", ", " " * 100_000), ()) == read_seeds(two, ())
     for wrong in ("www.c.example", " c.example/"):
-        with pytest.raises(UserError, match=r"c.example/?' is no http"):
+        with pytest.raises(UserError, match=r"c.example/?' is not an http"):
             read_seeds(f"{two},{wrong}", ())
     path = tmp_path / "seeds.txt"
     path.write_text("http://a.example/caf\xe9\n", encoding="latin-1")
@@ -150,7 +150,7 @@ def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or
     assert not caplog.text
     assert own.add(Request(url, method="POST", body=b"q=1"))
     own.close()
-    assert "1 requests that go past the frontier" in caplog.text
+    assert "1 requests that bypass the frontier" in caplog.text
     crawl.close("interrupted")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from longer import long
 
-from focuscrawl.completeness.recall_estimate import FILE, read_estimates
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
@@ -99,7 +99,7 @@ def test_the_same_critic_changes_nothing(begun: CrawlConfig, tmp_path: Path) -> 
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = judged(folder)
-    assert "0 now relevant, 0 no longer" in followed(folder, BEGUN)
+    assert "0 now relevant, 0 now off topic" in followed(folder, BEGUN)
     after = judged(folder)
     assert after[0] == before[0]
     if begun.strategy in ("best-first", "hard-focus"):  # lessons come at other fetches
@@ -130,12 +130,12 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
 def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlConfig, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     copied(begun, folder)
-    before = read_estimates(folder / FILE)
+    before = read_estimates(folder / ESTIMATES_FILE)
     followed(folder, OTHER)
     with closing(open_store(folder)) as store:
         assert Summary.of(store).completeness is None
     go_on(folder, begun.strategy, HALF + 1)
-    first, *_ = read_estimates(folder / FILE)
+    first, *_ = read_estimates(folder / ESTIMATES_FILE)
     assert first.fetched >= HALF
     assert first.relevant < before[-1].relevant
 
@@ -183,7 +183,7 @@ def test_a_definition_that_cannot_be_followed_is_refused_and_the_crawl_goes_on(
     assert not (folder / REQUEST_FILE).exists()
     wanted = json.loads((folder / REQUEST_FILE).with_suffix(".refused").read_text())
     assert wanted["critic"] == "critic-7"
-    assert "cannot be followed: no critic" in caplog.text
+    assert "cannot change the topic definition of the crawl: " in caplog.text
 
 
 def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
@@ -195,7 +195,7 @@ def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
     with closing(CrawlStore.open(folder / "crawl.db")) as store:
         with store.connection() as connection:
             connection.execute("UPDATE meta SET value = 'x' WHERE key = 'web'")
-        with pytest.raises(UserError, match=r"is not what .* crawled"):
+        with pytest.raises(UserError, match=r"has changed since .* crawled"):
             rejudge_crawl(store, folder, "critic-1", OTHER)
         with store.connection() as connection:
             connection.execute("UPDATE meta SET value = 'live' WHERE key = 'web'")

@@ -56,7 +56,7 @@ def test_a_calendar_gets_its_first_fetches_and_waits(tmp_path: Path) -> None:
     assert len(order) == len(set(order)) == 1 + MONTHS + 60  # nothing is lost
     (seq, detail), *_ = events(tmp_path, "limited")
     assert seq == 1 + FIRST_OF_PATTERN
-    assert detail.startswith("a.example/*?month: 30 fetches have brought 0 relevant pages")
+    assert detail.startswith("a.example/*?month: 30 fetches, 0 relevant pages")
     assert [seq for seq, _ in events(tmp_path, "raised")] == [91, 121, 181, 301]
 
 
@@ -81,7 +81,7 @@ def test_a_strategy_may_say_what_earns(tmp_path: Path) -> None:
     assert all("month=" in url for url in order[1 : MONTHS + 1])
     (seq, detail), *_ = events(tmp_path, "limited")
     assert seq == 1 + MONTHS + FIRST_OF_PATTERN
-    assert detail.startswith("b.example/articles/*: 30 fetches have brought 0 relevant pages")
+    assert detail.startswith("b.example/articles/*: 30 fetches, 0 relevant pages")
 
 
 def test_a_web_of_one_pattern_is_crawled_as_without_limits(tmp_path: Path) -> None:
@@ -100,13 +100,11 @@ def test_why_and_summary_tell(tmp_path: Path) -> None:
     crawl(tmp_path, calendar(), 80)
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     waits = Explanation.of(store, at("/calendar/?month=200")).state
-    assert waits.endswith(
-        "held back: of pattern a.example/*?month, 30 fetches have brought 0 relevant pages"
-    )
+    assert waits.endswith("held back: pattern a.example/*?month: 30 fetches, 0 relevant pages")
     assert "held back" not in Explanation.of(store, at("b/articles/59")).state
     summary = Summary.of(store)
     store.close()
-    assert ("limits", "1 pattern held back") in summary.lines()
+    assert ("limits", "1 pattern limited") in summary.lines()
 
 
 def versions() -> Shelf:
@@ -134,7 +132,7 @@ def test_near_duplicates_earn_nothing(tmp_path: Path) -> None:
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     told = Explanation.of(store, at("/w?version=7")).state
     assert told.endswith(f"% like {at('/w?version=0')}")
-    assert dict(Summary.of(store).lines())["duplicates"].startswith("0, 99 more nearly; ")
+    assert dict(Summary.of(store).lines())["duplicates"].startswith("0, 99 near-duplicates; ")
     store.close()
 
 

@@ -106,7 +106,7 @@ def test_pages_that_it_was_learned_from_come_back(tmp_path: Path) -> None:
         ("page_words", packed["page_words"].astype(float)),
     ):
         replace_arrays(tmp_path / "a", **packed | {name: wrong})
-        with pytest.raises(UserError, match="not a whole critic"):
+        with pytest.raises(UserError, match="is a damaged critic"):
             read_critic(str(tmp_path / "a"))
 
 
@@ -133,7 +133,7 @@ def test_pages_that_it_was_learned_from_come_back(tmp_path: Path) -> None:
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:
     save_critic(trained(), tmp_path / "a")
     rewrite(tmp_path / "a", **changes)
-    with pytest.raises(UserError, match="not a whole critic"):
+    with pytest.raises(UserError, match="is a damaged critic"):
         read_critic(tmp_path / "a")
 
 
@@ -158,7 +158,7 @@ WORD = np.frombuffer(b"bird", dtype=np.uint8)
 def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, arrays: dict[str, np.ndarray]) -> None:
     save_critic(trained(), tmp_path / "a")
     replace_arrays(tmp_path / "a", **arrays)
-    with pytest.raises(UserError, match="not a whole critic"):
+    with pytest.raises(UserError, match="is a damaged critic"):
         read_critic(tmp_path / "a")
 
 
@@ -193,10 +193,10 @@ def test_fingerprint_tells_model_focus_and_calibration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("topic", "message"),
     [
-        ("/Computer/Code", "unknown topic /Computer/Code; near it: /Computers/Code"),
-        ("/Zebra", "near it: /Computers/Code"),
+        ("/Computer/Code", "unknown topic /Computer/Code; similar topics: /Computers/Code"),
+        ("/Zebra", "similar topics: /Computers/Code"),
         ("/Computers/Lost", "no example"),
-        (" , ", "no topic"),
+        (" , ", "the topic is empty"),
     ],
 )
 def test_topics_the_critic_does_not_know(tmp_path: Path, topic: str, message: str) -> None:
@@ -210,5 +210,5 @@ def test_models_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.chdir(tmp_path)
     for spec in ("birds", "models/birds", str(tmp_path / "models" / "birds")):
         assert load_critic(spec, "/Science").classes
-    with pytest.raises(UserError, match=r"no critic bird; there are .*birds"):
+    with pytest.raises(UserError, match=r"critic bird not found; available: .*birds"):
         load_critic("bird", "/Science")

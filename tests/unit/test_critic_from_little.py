@@ -192,11 +192,11 @@ def test_a_phrase_that_is_everywhere_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("/bad", "take another"),
-        ("/", "take another"),
-        ("bad/x", "take another"),
+        ("/bad", "is reserved"),
+        ("/", "is reserved"),
+        ("bad/x", "is reserved"),
         (" ", "is empty"),
-        ("a, b", "commas stand between"),
+        ("a, b", "commas separate topics"),
     ],
 )
 def test_a_topic_has_a_name_of_its_own_that_a_crawl_takes(name: str, message: str) -> None:

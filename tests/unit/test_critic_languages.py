@@ -177,7 +177,7 @@ def test_old_charsets_and_utf8_are_the_same_words(language: str) -> None:
     [("de", "und"), ("zh", "自行车，我们"), *long(("zh", "的"), ("ja", "こと"), ("ar", "في"))],
 )
 def test_everyday_words_of_the_language_are_refused(language: str, words: str) -> None:
-    with pytest.raises(UserError, match="is on nearly every page; name words that few have"):
+    with pytest.raises(UserError, match="is on nearly every page; choose words that few"):
         build_phrase_model(words)
     with pytest.raises(UserError, match="is on nearly every page"):
         train_few_shot(parse_phrases(words), [], [], [])

@@ -51,7 +51,7 @@ def test_a_redirect_is_read_where_it_leads(shelf: Shelf) -> None:
     }
     trained = train_few_shot([], wanted, [at("/tax1")], [shelf])
     assert [url for url, _ in trained.examples] == [at("/moved"), at("/knots2"), at("/tax1")]
-    assert trained.skipped == {"that cannot be read": 3}
+    assert trained.skipped == {"unreadable": 3}
 
 
 def others(

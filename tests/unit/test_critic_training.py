@@ -128,8 +128,8 @@ def test_one_example_a_topic_is_enough() -> None:
 @pytest.mark.parametrize(
     ("keep", "options", "message"),
     [
-        (lambda label: label.split == "test", {}, "only test rows"),
-        (lambda label: label.topic == "/Computers", {}, "of 1 topics"),
+        (lambda label: label.split == "test", {}, "test rows only"),
+        (lambda label: label.topic == "/Computers", {}, "have 1 topics"),
         (lambda label: True, {"kind": "forest"}, "unknown kind of critic 'forest'"),
     ],
 )
@@ -149,7 +149,7 @@ def test_examples_of_another_web() -> None:
 def test_pages_that_all_say_the_same() -> None:
     web = TinyWeb({f"http://e.com/{i}": "hello" for i in range(2)})
     labels = [Label(f"http://e.com/{i}", f"/{i}", "train") for i in range(2)]
-    with pytest.raises(UserError, match="no words to tell"):
+    with pytest.raises(UserError, match="do not distinguish"):
         train_critic(labels, web)
 
 
@@ -180,8 +180,8 @@ def test_check_counts_what_it_leaves_out() -> None:
     assert report.skipped == {
         "not in the web": 1,
         "not HTML": 1,
-        "of a topic the critic does not know": 1,
-        "learned from": 1,
+        "of a topic the critic has no class for": 1,
+        "training examples": 1,
     }
     assert report.confusions == (("/Science/Birds", "/Computers", 1),)
     birds = next(result for result in report.classes if result.topic == "/Science/Birds")
@@ -200,7 +200,7 @@ def test_check_of_relevance(tmp_path: Path) -> None:
     mistaken = check_relevance(critic, ["/Computers"], labels, web)
     assert mistaken.accuracy == 0.0
     with pytest.raises(
-        UserError, match="none of the 9 labelled pages is on /Sciense; they are on"
+        UserError, match="none of the 9 labelled pages has a topic in /Sciense; the topics"
     ):
         check_relevance(critic, ["/Sciense"], labels, web)
 

@@ -82,7 +82,9 @@ def dense(
 def test_as_the_dense_reference(
     links: LinkGraph, threshold: float, damp: bool, rounds: int
 ) -> None:
-    scores = Distiller(links, threshold=threshold, damp=damp).distill(rounds=rounds, steady=NEVER)
+    scores = Distiller(links, threshold=threshold, damp=damp).distill(
+        rounds=rounds, stable_rounds=NEVER
+    )
     assert scores.rounds == rounds
     hubs, authorities = dense(links, threshold, damp=damp, rounds=rounds)
     assert_allclose(scores.hubs, hubs, atol=1e-12)
@@ -93,7 +95,7 @@ def test_as_the_dense_reference(
 def test_as_networkx_with_unit_weights(seed: int) -> None:
     web = nx.gnp_random_graph(60, 0.08, seed=seed, directed=True)
     links = graph(list(web.edges), [1.0] * 60)
-    scores = Distiller(links, damp=False).distill(rounds=2000, steady=NEVER)
+    scores = Distiller(links, damp=False).distill(rounds=2000, stable_rounds=NEVER)
     hubs, authorities = nx.hits(web, max_iter=5000, tol=1e-12)
     for ours, theirs in ((scores.hubs, hubs), (scores.authorities, authorities)):
         assert_allclose(ours / ours.sum(), [theirs[page] for page in range(60)], atol=1e-7)
@@ -148,7 +150,7 @@ def test_what_is_unknown_makes_no_hub_but_is_promised_something() -> None:
 def test_promise_is_the_authority_it_would_have(links: LinkGraph) -> None:
     """As the pages not fetched turned out relevant, one round later and not yet scaled."""
     distiller = Distiller(links, damp=False)
-    scores = distiller.distill(rounds=5, steady=NEVER)
+    scores = distiller.distill(rounds=5, stable_rounds=NEVER)
     later = np.where(np.isnan(links.relevance), 1.0, links.relevance)
     n = links.n_pages
     there = np.zeros((n, n))
@@ -169,7 +171,7 @@ def power_law(seed: int, links: int, pages: int = 600) -> LinkGraph:
 @pytest.mark.parametrize("seed", range(3))
 def test_stops_when_the_top_has_settled(seed: int) -> None:
     distiller = Distiller(power_law(seed, 5000))
-    scores, exact = distiller.distill(), distiller.distill(rounds=500, steady=NEVER)
+    scores, exact = distiller.distill(), distiller.distill(rounds=500, stable_rounds=NEVER)
     assert scores.stable
     assert scores.rounds < 100
     assert not exact.stable
@@ -201,7 +203,9 @@ def test_what_had_no_score_can_still_rise() -> None:
     """All of the first graph is overtaken by pages that were not there."""
     small, large = [(0, 1)], [(u, v) for u in range(2, 8) for v in range(8, 14)]
     first = Distiller(graph(small, [1.0, 1.0])).distill()
-    later = Distiller(graph(small + large, [1.0] * 14)).distill(first, rounds=500, steady=50)
+    later = Distiller(graph(small + large, [1.0] * 14)).distill(
+        first, rounds=500, stable_rounds=50
+    )
     assert later.hubs[2] > 0.1
     assert later.hubs[0] < 1e-6
     nothing = HubScores(np.zeros(2), np.zeros(2), 1, True)

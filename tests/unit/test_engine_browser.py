@@ -27,7 +27,7 @@ def test_what_is_named_has_to_be_a_program(tmp_path: Path) -> None:
     no_program = tmp_path / "chromium"
     no_program.touch()
     for path in (no_program, tmp_path / "none"):
-        with pytest.raises(UserError, match=f"{path} is no program"):
+        with pytest.raises(UserError, match=f"{path} is not an executable file"):
             configure_browser(Settings(), str(path))
 
 

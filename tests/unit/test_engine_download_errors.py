@@ -35,7 +35,7 @@ def _failed(*reasons: Exception) -> DownloadFailedError:
         (_failed(ConnectionLost(), TooLargeError("of headers")), "too large: of headers"),
         (RobotsUnreachableError("HTTP 500"), "robots.txt: HTTP 500"),
         (
-            RobotsUnreachableError.after(DownloadTimeoutError("took 30 s")),
+            RobotsUnreachableError.from_download_error(DownloadTimeoutError("took 30 s")),
             "timed out: robots.txt: took 30 s",
         ),
     ],

@@ -86,7 +86,7 @@ ASSIGNED = {
     },
     "engine/browser.py": {"visit.download", "visit.error", "visit.view"},  # ours
     "engine/visits.py": {"visit.excluded"},
-    "commands/anywhere.py": {"Command.called"},
+    "commands/anywhere.py": {"Command.program"},
     "commands/crawl.py": {"parser.usage", "parser.epilog", "parser.formatter_class"},  # argparse's
     "extensions/progress.py": {"self._bar.total"},  # tqdm's, of a bar that grows
     "engine/spider_requests.py": {"spider.sitemap_filter"},  # documented, and to be overridden

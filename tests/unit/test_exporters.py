@@ -111,7 +111,7 @@ def test_nothing_is_added_to_parquet(tmp_path: Path) -> None:
     (tmp_path / "pages.parquet").touch()
     feeds = {str(tmp_path / "pages.parquet"): {"format": "parquet", "overwrite": False}}
     settings = Settings({"FEEDS": feeds, "FEED_EXPORTERS": ours.FEED_EXPORTERS})
-    with pytest.raises(UserError, match="-O replaces it"):
+    with pytest.raises(UserError, match="replace the file with -O"):
         check_feeds(settings)
 
 

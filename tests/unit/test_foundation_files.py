@@ -23,10 +23,10 @@ from focuscrawl.engine.spider_requests import RequestFile
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import (
     as_user_error,
-    discard_drafts,
-    draft_of,
-    open_plain,
-    write_whole,
+    open_nofollow,
+    remove_stale_drafts,
+    replace_atomically,
+    write_atomically,
 )
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_link_is_not_followed(folder: Path, outside: Path, mode: str) -> None:
     (folder / "file").symlink_to(outside)
     with pytest.raises(UserError, match=f"file is a link to {outside}"):
-        open(folder / "file", mode, opener=open_plain).close()
+        open(folder / "file", mode, opener=open_nofollow).close()
     assert outside.read_text() == "precious"
 
 
@@ -64,12 +64,12 @@ def test_a_link_is_not_followed(folder: Path, outside: Path, mode: str) -> None:
 def test_a_pipe_is_not_waited_for(folder: Path, mode: str) -> None:
     os.mkfifo(folder / "pipe")
     with pytest.raises((UserError, OSError)):  # nobody reads it: that is another error
-        open(folder / "pipe", mode, opener=open_plain).close()
+        open(folder / "pipe", mode, opener=open_nofollow).close()
 
 
 def test_a_file_appears_whole_or_not_at_all(folder: Path) -> None:
-    write_whole(folder / "file", "first")
-    with suppress(KeyError), draft_of(folder / "file") as draft:
+    write_atomically(folder / "file", "first")
+    with suppress(KeyError), replace_atomically(folder / "file") as draft:
         draft.write_text("half of")
         raise KeyError
     assert (folder / "file").read_text() == "first"
@@ -79,7 +79,7 @@ def test_a_file_appears_whole_or_not_at_all(folder: Path) -> None:
 def test_a_draft_has_another_name_each_time(folder: Path) -> None:
     names = set()
     for _ in range(10):
-        with draft_of(folder / "file") as draft:
+        with replace_atomically(folder / "file") as draft:
             names.add(draft.name)
             draft.write_text("")
     assert len(names) == 10
@@ -87,13 +87,13 @@ def test_a_draft_has_another_name_each_time(folder: Path) -> None:
 
 def test_a_file_may_be_read_by_others_if_all_files_may(folder: Path) -> None:
     (folder / "like").write_text("")
-    write_whole(folder / "file", "first")
+    write_atomically(folder / "file", "first")
     assert (folder / "file").stat().st_mode == (folder / "like").stat().st_mode
 
 
 def test_a_link_is_replaced_by_the_file(folder: Path, outside: Path) -> None:
     (folder / "file").symlink_to(outside)
-    write_whole(folder / "file", "ours")
+    write_atomically(folder / "file", "ours")
     assert not (folder / "file").is_symlink()
     assert outside.read_text() == "precious"
 
@@ -103,7 +103,7 @@ def test_only_drafts_of_a_file_are_discarded(folder: Path, outside: Path) -> Non
     (folder / ".a.db.34.draft").mkdir()
     for name in (".a.db.56.draft", ".b.db.78.draft", "a.db"):
         (folder / name).write_text("")
-    discard_drafts(folder / "a.db")
+    remove_stale_drafts(folder / "a.db")
     left = {".a.db.34.draft", ".b.db.78.draft", "a.db"}
     assert {each.name for each in folder.iterdir()} == left
     assert outside.read_text() == "precious"
@@ -111,10 +111,10 @@ def test_only_drafts_of_a_file_are_discarded(folder: Path, outside: Path) -> Non
 
 _KILLED = """
 import os, pathlib, signal, sys
-from focuscrawl.foundation.files import draft_of
+from focuscrawl.foundation.files import replace_atomically
 
 path, pages = map(pathlib.Path, sys.argv[1:])
-with draft_of(path) as draft, draft_of(pages, folder=True) as folder:
+with replace_atomically(path) as draft, replace_atomically(pages, folder=True) as folder:
     draft.write_text("half of")
     pathlib.Path(f"{draft}-journal").write_text("what it was")
     (folder / "page.md").write_text("half of")
@@ -124,12 +124,12 @@ with draft_of(path) as draft, draft_of(pages, folder=True) as folder:
 
 def test_a_draft_of_one_that_was_killed_is_removed_and_no_other(folder: Path) -> None:
     path, pages = folder / "pages.parquet", folder / "pages"
-    with draft_of(path) as file, draft_of(pages, folder=True) as also:
+    with replace_atomically(path) as file, replace_atomically(pages, folder=True) as also:
         done = subprocess.run([sys.executable, "-c", _KILLED, path, pages], check=False)
         assert done.returncode == -signal.SIGKILL
         assert len([*folder.iterdir()]) == 5
         for each, is_folder in ((path, False), (pages, True)):
-            with suppress(KeyError), draft_of(each, folder=is_folder):
+            with suppress(KeyError), replace_atomically(each, folder=is_folder):
                 raise KeyError
         assert {*folder.iterdir()} == {file, also}
     assert {*folder.iterdir()} == {path, pages}
@@ -236,7 +236,7 @@ def test_a_name_that_cannot_be_is_one_line(arguments: list[str]) -> None:
             ("/data/crawl.db",),
             "/data/crawl.db: permission denied: name another path",
         ),
-        (errno.ENOSPC, (), "the disk is full: make room"),
+        (errno.ENOSPC, (), "the disk is full: free some space"),
         *((code, (), None) for code in (errno.ECONNREFUSED, errno.EMFILE, errno.EPIPE)),
         (errno.EACCES, (), None),
     ],

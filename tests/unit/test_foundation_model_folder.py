@@ -16,7 +16,7 @@ from focuscrawl.apprentice import apprentice as apprentices
 from focuscrawl.critic import critic_files as critics
 from focuscrawl.critic.critic_files import read_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.arrays import array_of_lines, lines_of, unpack_arrays
+from focuscrawl.foundation.arrays import decode_lines, encode_lines, unpack_arrays
 from focuscrawl.paths import path_model as paths
 
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def test_comes_back_and_leaves_nothing_else(form: ModelFormat, tmp_path: Path) -
     assert digest == manifest["digest"]
     assert form.read(tmp_path / "deep" / "a", lambda _, found: found)[0] == files
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
-    assert form.is_in(tmp_path / "deep" / "a")
-    assert not form.is_in(tmp_path)
+    assert form.exists_in(tmp_path / "deep" / "a")
+    assert not form.exists_in(tmp_path)
 
 
 def test_a_model_that_cannot_be_replaced_stays(
@@ -82,7 +82,7 @@ def test_a_model_that_cannot_be_replaced_stays(
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_what_is_there_is_kept(form: ModelFormat, tmp_path: Path) -> None:
     files = made(form, tmp_path / "a")
-    with pytest.raises(UserError, match=r"is there already: name another folder$"):
+    with pytest.raises(UserError, match=r"exists already: name another folder$"):
         made(form, tmp_path / "a", b"others")
     with pytest.raises(UserError, match="or --force"):
         form.write(tmp_path / "a", form.kinds[0], {}, files, force=False)
@@ -95,15 +95,15 @@ def test_what_is_there_is_kept(form: ModelFormat, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
 def test_what_is_not_whole_is_refused(form: ModelFormat, tmp_path: Path) -> None:
-    assert f"holds no {form.name}" in refused(form, tmp_path / "none")
+    assert f"contains no {form.name}" in refused(form, tmp_path / "none")
     for name in [*form.files, "manifest.json"]:
         folder = tmp_path / name
         made(form, folder)
         content = (folder / name).read_bytes()
         (folder / name).write_bytes(content[:-3])
-        assert "not a whole" in refused(form, folder)
+        assert "is a damaged" in refused(form, folder)
         (folder / name).unlink()
-        assert "train it again" in refused(form, folder)
+        assert f"with `{form.command}`" in refused(form, folder)
     made(form, tmp_path / "b")
     rewrite(tmp_path / "b", manifest_of(tmp_path / "b") | {"topic": "/Cars"})
     assert "manifest.json was changed" in refused(form, tmp_path / "b")
@@ -116,10 +116,10 @@ def test_other_kinds_and_formats_are_refused(form: ModelFormat, tmp_path: Path) 
     made(form, tmp_path / "a")
     manifest = manifest_of(tmp_path / "a")
     rewrite(tmp_path / "a", manifest | {"kind": "pickle"})
-    assert "kind 'pickle'" in refused(form, tmp_path / "a")
+    assert "kind is 'pickle'" in refused(form, tmp_path / "a")
     for number in (form.format + 1, form.format - 1, "2", None):
         rewrite(tmp_path / "a", manifest | {"format": number})
-        said = f"of format {number!r}, and this focuscrawl reads {form.format}: train it again"
+        said = f"of format {number!r}; this version of focuscrawl reads format {form.format}"
         assert said in refused(form, tmp_path / "a")
 
 
@@ -129,7 +129,7 @@ def test_what_does_not_fit_together_is_one_line(tmp_path: Path, error: Exception
         raise error
 
     made(critics.FORMAT, tmp_path / "a")
-    with pytest.raises(UserError, match="not a whole critic"):
+    with pytest.raises(UserError, match="is a damaged critic"):
         critics.FORMAT.read(tmp_path / "a", unpack)
 
 
@@ -145,15 +145,15 @@ def test_the_critic_that_comes_with_the_package_is_of_the_format(tmp_path: Path)
         np.testing.assert_array_equal(array, arrays[1][name], strict=True)
     assert (again / "examples.csv").read_bytes() == (DEMO / "examples.csv").read_bytes()
     shutil.copytree(DEMO, tmp_path / "copy")
-    assert critics.FORMAT.is_in(tmp_path / "copy")
-    assert not paths.FORMAT.is_in(tmp_path / "copy")
+    assert critics.FORMAT.exists_in(tmp_path / "copy")
+    assert not paths.FORMAT.exists_in(tmp_path / "copy")
 
 
 @pytest.mark.parametrize("lines", [(), ("one",), ("eins", "zwei", "größer")])
 def test_texts_come_back_from_arrays(lines: tuple[str, ...]) -> None:
-    assert lines_of({"words": array_of_lines(lines)}, "words") == lines
+    assert decode_lines({"words": encode_lines(lines)}, "words") == lines
     with pytest.raises(ValueError, match="array words"):
-        lines_of({"words": np.zeros(3)}, "words")
+        decode_lines({"words": np.zeros(3)}, "words")
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -164,12 +164,12 @@ def test_a_pipe_in_a_model_keeps_nobody_waiting(form: ModelFormat, tmp_path: Pat
         content = path.read_bytes()
         path.unlink()
         os.mkfifo(path)
-        with pytest.raises(UserError, match=f"{name} is no plain file"):
+        with pytest.raises(UserError, match=f"{name} is not a regular file"):
             form.read(tmp_path / "model", lambda _, files: files)
         if name != "manifest.json":
             path.unlink()
             path.write_bytes(content)
-    assert not form.is_in(tmp_path / "model")
+    assert not form.exists_in(tmp_path / "model")
 
 
 def test_a_file_of_a_model_that_is_beyond_measure_is_not_read(tmp_path: Path) -> None:

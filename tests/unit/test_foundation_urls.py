@@ -44,14 +44,14 @@ def test_normalize(url: str, expected: str | None) -> None:
     [
         ("en.wikipedia.org/wiki/Auk", "write https://en.wikipedia.org/wiki/Auk"),
         (" example.org:8080\n", "write https://example.org:8080"),
-        ("auk", "one begins with http:// or https://"),
-        ("ftp://example.org/", "one begins with http:// or https://"),
-        ("me:secret@example.org", "one begins with http:// or https://"),
-        ("example.org/a b", "one begins with http:// or https://"),
+        ("auk", "a URL starts with http:// or https://"),
+        ("ftp://example.org/", "a URL starts with http:// or https://"),
+        ("me:secret@example.org", "a URL starts with http:// or https://"),
+        ("example.org/a b", "a URL starts with http:// or https://"),
     ],
 )
 def test_who_leaves_the_scheme_out_is_told_what_to_write(written: str, way_out: str) -> None:
-    assert urls.no_url(written) == f"is no http(s) URL: {way_out}"
+    assert urls.invalid_url_message(written) == f"is not an http(s) URL: {way_out}"
 
 
 def test_resolve_keeps_the_place_of_every_reference() -> None:

@@ -36,7 +36,7 @@ def test_candidates_are_found_in_the_answers_of_any_engine(tmp_path: Path) -> No
     ]
     (tmp_path / "list.csv").write_text(f"url,title\n{BOATS},Boats\n{BOATS},Boats again\n")
     assert read_candidates(str(tmp_path / "list.csv"), "") == [Candidate(BOATS, "Boats", "")]
-    for text, said in (("{}", "names no page"), ("[", "is no JSON")):
+    for text, said in (("{}", "has no candidates"), ("[", "is not valid JSON")):
         file.write_text(text)
         with pytest.raises(UserError, match=said):
             read_candidates(str(file), "boats")

@@ -16,7 +16,7 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl.revisit_policy import KnownPages
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.knowledge import Knowledge, add_crawl
 from focuscrawl.knowledge.knowledge_file import SCHEMA_VERSION, open_draft
 
 from .damaged_stores import hot_journal
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def path(tmp_path: Path) -> Path:
     path = tmp_path / "boats.db"
     pages = [fetch(f"http://h.example/{i}", texts=("boat",)) for i in range(50)]
-    learn(path, crawl(1, *pages, trained_apprentice=b"what was learned"))
+    add_crawl(path, crawl(1, *pages, trained_apprentice=b"what was learned"))
     return path
 
 
@@ -41,7 +41,7 @@ def refused(path: Path) -> str:
         Knowledge(path)
     if before is not None:
         with pytest.raises(UserError):
-            learn(path, crawl(2, fetch("http://h.example/new")))
+            add_crawl(path, crawl(2, fetch("http://h.example/new")))
         assert path.read_bytes() == before
         assert [each.name for each in path.parent.iterdir()] == [path.name]
     message = str(reading.value)
@@ -52,7 +52,7 @@ def refused(path: Path) -> str:
 
 def test_no_file(tmp_path: Path) -> None:
     assert "focuscrawl knowledge learn" in refused(tmp_path / "none.db")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="cannot read"):
         Knowledge(tmp_path)
 
 
@@ -60,7 +60,7 @@ def test_cut_short(path: Path) -> None:
     whole = path.read_bytes()
     for left in (len(whole) - 1, len(whole) // 2, 4096, 50, 0):
         path.write_bytes(whole[:left])
-        assert "cut short" in refused(path)
+        assert "truncated" in refused(path)
 
 
 def change(path: Path, sql: str) -> None:
@@ -76,11 +76,11 @@ def change(path: Path, sql: str) -> None:
             "upgrade focuscrawl",
         ),
         ("DELETE FROM meta WHERE key = 'kind'", "another database"),
-        ("DROP TABLE seed", "no table seed"),
+        ("DROP TABLE seed", "table seed is missing"),
         (  # a view calls nothing
             "DROP TABLE waiting; CREATE VIEW waiting AS "
             "SELECT 1 AS key, load_extension('x') AS url, 0.5 AS score",
-            "no table waiting",
+            "table waiting is missing",
         ),
     ],
 )
@@ -91,7 +91,7 @@ def test_another_schema(path: Path, sql: str, said: str) -> None:
 
 def test_no_database(path: Path) -> None:
     path.write_text("no database at all, and longer than the head of one" * 9)
-    assert "no SQLite file" in refused(path)
+    assert "no SQLite database" in refused(path)
 
 
 def test_flipped_bytes_are_a_line(path: Path) -> None:
@@ -127,7 +127,7 @@ def test_crawls_learned_at_the_same_time_are_all_known(tmp_path: Path) -> None:
     path = tmp_path / "new.db"  # each finds none when it begins
     with ThreadPoolExecutor(4) as several:
         crawls = [crawl(n, fetch(f"http://h.example/{n}")) for n in range(1, 9)]
-        learned = list(several.map(partial(learn, path), crawls))
+        learned = list(several.map(partial(add_crawl, path), crawls))
     assert sum(each.new for each in learned) == 8
     with closing(Knowledge(path)) as known:
         assert (len(known), len([*known.history()])) == (8, 8)
@@ -135,7 +135,7 @@ def test_crawls_learned_at_the_same_time_are_all_known(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_is_no_hindrance(path: Path) -> None:
     path.with_name(f".{path.name}.lock").write_bytes(b"half of it" * 1000)
-    assert learn(path, crawl(2, fetch("http://h.example/new"))).new == 1
+    assert add_crawl(path, crawl(2, fetch("http://h.example/new"))).new == 1
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
@@ -145,16 +145,16 @@ def test_what_waits_for_a_draft_is_left_alone(path: Path, tmp_path: Path) -> Non
     outside.write_text("precious")
     for name in (f".{path.name}.0.draft", f".{path.name}.0.draft-journal"):
         path.with_name(name).symlink_to(outside)
-    assert learn(path, crawl(2, fetch("http://h.example/new"))).new == 1
+    assert add_crawl(path, crawl(2, fetch("http://h.example/new"))).new == 1
     assert outside.read_text() == "precious"
     lock = path.with_name(f".{path.name}.lock")
     lock.symlink_to(outside)
     with pytest.raises(UserError, match="is a link to"):
-        learn(path, crawl(3, fetch("http://h.example/newer")))
+        add_crawl(path, crawl(3, fetch("http://h.example/newer")))
     assert outside.read_text() == "precious"
     lock.unlink()
     lock.with_name(f"{lock.name}-journal").write_bytes(hot_journal(path, outside))
-    assert learn(path, crawl(4, fetch("http://h.example/newest"))).new == 1
+    assert add_crawl(path, crawl(4, fetch("http://h.example/newest"))).new == 1
     assert outside.read_text() == "precious"
 
 
@@ -171,7 +171,7 @@ def test_the_file_is_replaced_at_the_end_only(path: Path) -> None:
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
-        learn(tmp_path / "file" / "boats.db", crawl(1, fetch("http://h.example/")))
+        add_crawl(tmp_path / "file" / "boats.db", crawl(1, fetch("http://h.example/")))
 
 
 def test_seeds_and_validators_of_a_stranger_are_not_trusted(path: Path) -> None:
@@ -217,5 +217,5 @@ def test_values_of_a_stranger_are_checked(path: Path, column: str, value: str, n
         known.predict(["http://never.example/"], [""])
         known.visit_values(100.0, 0.1)
 
-    with pytest.raises(UserError, match=f"{named} are not what was kept"):
+    with pytest.raises(UserError, match=f"invalid {named}"):
         read()

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import CrawlRecord, FetchRecord, Keywords, Knowledge, UpdateCounts, learn
+from focuscrawl.knowledge import (
+    CrawlRecord,
+    FetchRecord,
+    Keywords,
+    Knowledge,
+    UpdateCounts,
+    add_crawl,
+)
 from focuscrawl.knowledge import update as limits
 
 if TYPE_CHECKING:
@@ -63,9 +70,9 @@ def page_in(path: Path, url: str) -> PageRecord:
 def test_what_becomes_of_pages(path: Path) -> None:
     """New, changed, unchanged, asked in vain; redirects and duplicates are fetches in vain."""
     a, b, c, d = (f"http://h.example/{name}" for name in "abcd")
-    first = learn(path, crawl(1, *(fetch(url, etag='"x"') for url in (a, b, c))))
+    first = add_crawl(path, crawl(1, *(fetch(url, etag='"x"') for url in (a, b, c))))
     assert first == UpdateCounts(fetches=3, relevant=3, new=3)
-    second = learn(
+    second = add_crawl(
         path,
         crawl(
             2,
@@ -85,15 +92,15 @@ def test_what_becomes_of_pages(path: Path) -> None:
 
 def test_a_page_that_fails_is_given_up_in_the_end(path: Path) -> None:
     url = "http://h.example/"
-    learn(path, crawl(1, fetch(url)))
+    add_crawl(path, crawl(1, fetch(url)))
     for number, relevance in ((1, 0.9), (2, 0.9), (3, 0.0), (4, 0.0)):
         gone = fetch(url, 0.0, None, status=404)
-        assert learn(path, crawl(number + 1, gone)).failed == 1
+        assert add_crawl(path, crawl(number + 1, gone)).failed == 1
         page = page_in(path, url)
         assert (page.failures, page.relevance) == (number, relevance)
     with closing(Knowledge(path)) as known:
         assert known.visit_values(100.0, 0.1)[0] == 0.0
-    learn(path, crawl(9, fetch(url, content=b"back")))
+    add_crawl(path, crawl(9, fetch(url, content=b"back")))
     page = page_in(path, url)
     assert (page.relevance, page.failures) == (0.9, 0)
 
@@ -101,7 +108,7 @@ def test_a_page_that_fails_is_given_up_in_the_end(path: Path) -> None:
 @pytest.mark.parametrize(("replay", "spent"), [(True, 2.0), (False, 7.0)])
 def test_time_is_counted_in_crawls_or_in_days(path: Path, replay: bool, spent: float) -> None:
     for number, day in ((1, 3.0), (2, 5.0), (3, 10.0)):
-        learn(path, crawl(number, fetch("http://h.example/", day=day), replay=replay))
+        add_crawl(path, crawl(number, fetch("http://h.example/", day=day), replay=replay))
     assert page_in(path, "http://h.example/").span == spent
 
 
@@ -111,7 +118,7 @@ def test_seeds_are_hubs_and_authorities_at_once(path: Path) -> None:
         fetch(f"http://h.example/{name}", hub=hub, authority=authority)
         for name, (hub, authority) in scores.items()
     ]
-    learn(path, crawl(1, *fetches, fetch("http://h.example/dull", 0.1)))
+    add_crawl(path, crawl(1, *fetches, fetch("http://h.example/dull", 0.1)))
     with closing(Knowledge(path)) as known:
         assert [url.rpartition("/")[2] for url in known.seeds()] == [*scores]
 
@@ -119,7 +126,7 @@ def test_seeds_are_hubs_and_authorities_at_once(path: Path) -> None:
 def test_keywords_tell_relevant_pages_from_others(path: Path) -> None:
     good = [fetch(f"http://h.example/{i}", texts=("The reef knot",)) for i in range(8)]
     bad = [fetch(f"http://i.example/{i}", 0.1, texts=("The income tax",)) for i in range(8)]
-    learn(path, crawl(1, *good, *bad))
+    add_crawl(path, crawl(1, *good, *bad))
     with closing(Knowledge(path)) as known:
         keywords = known.keywords
     assert {*[*keywords.weights][:2]} == {"reef", "knot"}
@@ -132,7 +139,7 @@ def test_keywords_tell_relevant_pages_from_others(path: Path) -> None:
 def test_keywords_weigh_against_the_language_that_they_are_in(path: Path) -> None:
     texts = ("Der Palstek und die anderen Knoten", "Wie man den Palstek mit einer Hand macht")
     good = [fetch(f"http://h.example/{i}", texts=texts) for i in range(8)]
-    learn(path, crawl(1, *good))
+    add_crawl(path, crawl(1, *good))
     with closing(Knowledge(path)) as known:
         weights = known.keywords.weights
     assert {"palstek", "knoten"} <= set(list(weights)[:3])
@@ -154,7 +161,7 @@ def test_urls_are_predicted_by_themselves_or_by_their_like(path: Path) -> None:
     taxes = [
         fetch(f"http://h.example/taxes/form{i}", 0.0, anchors=("tax forms",)) for i in range(20)
     ]
-    learn(path, crawl(1, *boats, *taxes))
+    add_crawl(path, crawl(1, *boats, *taxes))
     with closing(Knowledge(path)) as known:
         urls = [
             "https://h.example/boats/sail3",
@@ -173,13 +180,13 @@ def test_urls_are_predicted_by_themselves_or_by_their_like(path: Path) -> None:
 
 
 def test_everything_but_the_pages_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "EXEMPLARS", 5)
-    monkeypatch.setattr(limits, "WORDS", 4)
-    monkeypatch.setattr(limits, "WAITING", 3)
+    monkeypatch.setattr(limits, "MAX_EXEMPLARS", 5)
+    monkeypatch.setattr(limits, "MAX_WORDS", 4)
+    monkeypatch.setattr(limits, "MAX_QUEUED", 3)
     fetches = [fetch(f"http://h.example/{i}", texts=(f"boat w{i}x",)) for i in range(30)]
     waiting = [(f"http://h.example/later{i}", i / 10) for i in range(8)]
-    learn(path, crawl(1, *fetches, queued=waiting))
-    learn(path, crawl(2, fetch("http://h.example/later7")))
+    add_crawl(path, crawl(1, *fetches, queued=waiting))
+    add_crawl(path, crawl(2, fetch("http://h.example/later7")))
     with closing(sqlite3.connect(path)) as file:
         counts = [
             file.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -194,8 +201,8 @@ def test_the_same_crawls_make_the_same_knowledge(tmp_path: Path) -> None:
         fetch(f"http://h.example/{i}", texts=("a boat",), anchors=("boats",)) for i in range(20)
     ]
     for name in ("one", "two"):
-        learn(tmp_path / name, crawl(1, *fetches))
-        learn(tmp_path / name, crawl(2, *fetches[:5], queued=[("http://h.example/w", 0.5)]))
+        add_crawl(tmp_path / name, crawl(1, *fetches))
+        add_crawl(tmp_path / name, crawl(2, *fetches[:5], queued=[("http://h.example/w", 0.5)]))
     dumps = []
     for name in ("one", "two"):
         with closing(sqlite3.connect(tmp_path / name)) as file:
@@ -204,7 +211,7 @@ def test_the_same_crawls_make_the_same_knowledge(tmp_path: Path) -> None:
 
 
 def test_refused_crawls_leave_the_file_as_it_was(path: Path) -> None:
-    learn(path, crawl(1, fetch("http://h.example/")))
+    add_crawl(path, crawl(1, fetch("http://h.example/")))
     before = path.read_bytes()
 
     def breaks() -> Any:
@@ -218,9 +225,9 @@ def test_refused_crawls_leave_the_file_as_it_was(path: Path) -> None:
         (crawl(1), "already"),
     ):
         with pytest.raises(UserError, match=named) as error:
-            learn(path, other)
+            add_crawl(path, other)
         assert "\n" not in str(error.value)
     with pytest.raises(ZeroDivisionError):
-        learn(path, CrawlRecord(**{**vars(crawl(3)), "fetches": breaks()}))
+        add_crawl(path, CrawlRecord(**{**vars(crawl(3)), "fetches": breaks()}))
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]

@@ -262,6 +262,6 @@ def test_results_of_a_stranger_keep_nobody_waiting_and_lead_nowhere(
     for name in ("study.json", RUNS, FETCHES):
         (theirs / name).rename(theirs / "kept")
         os.mkfifo(theirs / name)
-        with pytest.raises(UserError, match=f"{name} is no plain file"):
+        with pytest.raises(UserError, match=f"{name} is not a regular file"):
             Results.open(theirs)
         (theirs / "kept").rename(theirs / name)

@@ -18,7 +18,7 @@ from focuscrawl.offline.apprentice_training import crawl_options, train_apprenti
 from focuscrawl.offline.d_max_selection import (
     CONTEXT_GROUP,
     HIGH_RELEVANCE,
-    LARGEST_D_MAX,
+    MAX_D_MAX,
     N_FITS,
     N_FOLDS,
     FoldInstances,
@@ -62,8 +62,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
     critic, options = toy_critic(), Options(groups=("context", *groups))
     windows = WindowReader(critic, options)
     plain = [
-        FeatureExtractor(critic, replace(options, d_max=d_max))
-        for d_max in range(LARGEST_D_MAX + 1)
+        FeatureExtractor(critic, replace(options, d_max=d_max)) for d_max in range(MAX_D_MAX + 1)
     ]
     expected: list[list[PageFeatures]] = [[] for _ in plain]
     seen = np.zeros(1000, bool)
@@ -79,7 +78,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
             )
         windows.add(u, ReadPage(view, links, targets, judged), 0.7)
         seen[targets] = True
-    for known, features in zip(windows.known, expected, strict=True):
+    for known, features in zip(windows.tables, expected, strict=True):
         rows = known.links.rows(len(known))
         assert rows.indices.tolist() == [i for f in features for i in f.links.indices.tolist()]
         assert rows.lengths.tolist() == [n for f in features for n in f.links.lengths.tolist()]
@@ -99,13 +98,13 @@ def test_no_page_and_no_url_is_learned_from_that_is_held_out(n: int, seed: int) 
     folds = Folds(relevance, linked)
     assert (folds.of_urls >= 0).sum() == len(linked)
     u, v = rng.integers(0, n, 4 * n), rng.choice(linked, 4 * n)
-    numbers = np.array([folds.parts(u[i], v[i : i + 1])[0] for i in range(len(u))])
-    parts = FoldInstances.of(np.unique(numbers), folds, relevance)
-    urls = parts.number // N_FOLDS
+    numbers = np.array([folds.link_groups(u[i], v[i : i + 1])[0] for i in range(len(u))])
+    parts = FoldInstances.from_groups(np.unique(numbers), folds, relevance)
+    urls = parts.group // N_FOLDS
     assert len(np.unique(urls[parts.held_out])) == parts.held_out.sum()
     assert np.array_equal(parts.y, relevance[urls])
     shown_by = dict(zip(numbers.tolist(), folds.of_pages[u].tolist(), strict=True))
-    assert parts.shown.tolist() == [shown_by[number] for number in parts.number.tolist()]
+    assert parts.page_fold.tolist() == [shown_by[number] for number in parts.group.tolist()]
     high = relevance[linked] > HIGH_RELEVANCE
     for i in range(N_FOLDS):
         held_out = folds.of_urls[linked] == i
@@ -256,11 +255,11 @@ def test_what_cannot_be_chosen_is_said(tmp_path: Path) -> None:
             cross_validate(store, Options(groups=("url", "title")), critic=critic, web=web)
         with store.connection() as connection:
             connection.execute("UPDATE page SET relevance = 0.9")
-        with pytest.raises(UserError, match="10 fetches of irrelevant pages"):
+        with pytest.raises(UserError, match="needs 10 irrelevant pages"):
             cross_validate(store, Options(), critic=critic, web=web)
         with store.connection() as connection:
             connection.execute("DELETE FROM link")
-        with pytest.raises(UserError, match="there are 0"):
+        with pytest.raises(UserError, match="the crawl has 0"):
             cross_validate(store, Options(), critic=critic, web=web)
 
 

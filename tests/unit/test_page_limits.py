@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from focuscrawl.foundation.urls import MAX_URL
+from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from focuscrawl.page import PageView, parse_page
 from focuscrawl.page.parse import MAX_HEADINGS, MAX_LINKS, MAX_SIZE, MAX_TOKENS
 
@@ -61,7 +61,7 @@ def page_from(base: str, count: int) -> PageView:
 
 
 def test_a_base_that_is_longer_than_a_url_may_be_is_none() -> None:
-    assert page_from("b" * MAX_URL, 1).links.urls == [f"{URL}x0"]
+    assert page_from("b" * MAX_URL_LENGTH, 1).links.urls == [f"{URL}x0"]
     assert page_from("ü" * 1000, 1).links.urls == [f"{URL}x0"]
     assert page_from("b" * 1000, 1).links.urls[0].startswith("http://b.example")
 
@@ -74,8 +74,8 @@ def test_urls_together_are_no_longer_than_a_page_may_be() -> None:
 
 
 def test_urls_that_are_too_long_lead_nowhere() -> None:
-    links = f"<a href='/{'a' * MAX_URL}'>a</a><a href='/{'ü' * 1000}'>b</a><a href=/c>c</a>"
-    canonical = f"<link rel=canonical href='/{'c' * MAX_URL}'>"
+    links = f"<a href='/{'a' * MAX_URL_LENGTH}'>a</a><a href='/{'ü' * 1000}'>b</a><a href=/c>c</a>"
+    canonical = f"<link rel=canonical href='/{'c' * MAX_URL_LENGTH}'>"
     page = parse_page(f"{canonical}{links}".encode(), URL)
     assert page.links.urls == [f"{URL}c"]
     assert page.links.anchors == ["c"]

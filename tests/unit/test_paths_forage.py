@@ -145,7 +145,7 @@ def test_a_model_of_one_site_cannot_tell_when_to_stop(
     assert known.calibration is not None
     assert known.calibration.goals == 8
     save_model(replace(known, calibration=None), tmp_path / "model", {"paths": 1})
-    with pytest.raises(UserError, match="two sites or more"):
+    with pytest.raises(UserError, match="at least two sites"):
         forage(web, tmp_path / "model", tmp_path / "c", web.doors[3], budget=1, stop=0.05)
     assert not (tmp_path / "c").exists()
 
@@ -194,7 +194,7 @@ def test_the_strategy_needs_a_model_of_paths(
         open_crawl(plan)
     for message, options in (
         ("evidence must be one of", {"evidence": "all"}),
-        ("leave out evidence=max", {"evidence": "max", "printed_scores": True}),
+        ("remove evidence=max", {"evidence": "max", "printed_scores": True}),
     ):
         with pytest.raises(UserError, match=message):
             forage(web, model, tmp_path / "c", web.doors[3], budget=1, **options)
@@ -250,7 +250,7 @@ def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> N
     (tmp_path / "sites.txt").write_text(web.doors[3])
     command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 12)
     done = run_paths(*command, "--out", tmp_path / "f")  # a real process of Scrapy
-    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
+    assert f"8 goal pages found; pages and paths: {tmp_path / 'f' / 'goals.csv'}" in done.output
     with (tmp_path / "f" / "goals.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["url"] for row in rows} == web.professors[web.doors[3]]
@@ -275,20 +275,20 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
     labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
     out = ("--out", tmp_path / "o")
     for arguments, said in (
-        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
+        (("extract", web.warc, *labels, *out), "name them with --starts"),
         (
             ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
             "it needs the columns url,topic",
         ),
         (
             ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
-            "no page labelled 'dean'",
+            "no page with the label 'dean'",
         ),
-        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
-        (("train", sites, "--web", web.warc, "--out", model), "is there already"),
+        (("train", sites, "--web", web.warc, *out), "line 1 is not a path"),
+        (("train", sites, "--web", web.warc, "--out", model), "exists already"),
         (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
         (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
-        (("record", "ftp://a", *out), "no http(s) URL"),
+        (("record", "ftp://a", *out), "not an http(s) URL"),
         (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
     ):
         done = run_paths(*arguments, code=2)
@@ -318,7 +318,7 @@ def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
     out = tmp_path / "mine.jsonl"
     keys = "/people,1,m people,1,1,g,2,g,u,u,2,g,99,?,b,2,f".replace(",", "\n")
     done = run_paths("record", web.doors[0], "--web", web.warc, "--out", out, keys=keys)
-    assert "there is no link 99" in done.output
+    assert "link 99 does not exist" in done.output
     found = read_paths(out)
     assert [path.labels for path in found] == [
         (None, "people", None, "goal"),
@@ -355,7 +355,7 @@ def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
         door = f"http://127.0.0.1:{server.server_address[1]}/"
         out = tmp_path / "live.jsonl"
         refused = run_paths("record", door, "--out", out, code=2)
-        assert "--private 127.0.0.1 opens it" in refused.output
+        assert "allow it with --private 127.0.0.1" in refused.output
         done = run_paths("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
         assert "1 path saved" in done.output
     finally:

@@ -27,7 +27,7 @@ def prose() -> ModuleType:
 def test_every_kind_of_text_is_read(prose: ModuleType) -> None:
     assert any(source == "focuscrawl crawl --help" for source, _ in prose.of_help())
     assert not any("{%" in text or "{{" in text for _, text in prose.of_studio())
-    assert any(source.endswith("check_file") for source, _ in prose.of_docstrings())
+    assert any(source.endswith("check_database_file") for source, _ in prose.of_docstrings())
     assert any("…" in text for _, text in prose.of_messages())
 
 

@@ -49,7 +49,7 @@ def test_summary_counts_what_came_of_every_fetch(building: Building) -> None:
     assert "TimeoutError: 1" in text
     assert "the live Web" in text
     assert len(text.splitlines()) <= 20
-    assert text.splitlines()[-1].endswith("crawl")
+    assert text.splitlines()[-2].endswith("crawl")
 
 
 def test_recent_harvest_is_over_the_last_hundred(building: Building) -> None:
@@ -65,9 +65,9 @@ def test_an_empty_crawl_has_no_rates(building: Building) -> None:
     summary = Summary.of(building.written())
     assert summary.loss_rate is None
     assert summary.pages_per_second is None
-    assert "nothing yet" in summary.text()
+    assert "no pages yet" in summary.text()
     assert "loss rate" not in summary.text()
-    assert "1 URL waiting" in summary.text()
+    assert "1 URL queued" in summary.text()
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_an_empty_crawl_has_no_rates(building: Building) -> None:
     [
         ("budget", "the budget of 1 fetches is spent"),
         ("frontier_empty", "the frontier is empty"),
-        ("no_relevant_page", "no relevant page"),
-        ("interrupted", "goes on from here"),
+        ("no_relevant_page", "without a relevant page"),
+        ("interrupted", "resumes the crawl"),
         ("store_error", "could not be written"),
         ("closespider_timeout", "closespider_timeout"),
         ("{odd", "{odd"),
@@ -116,7 +116,7 @@ def test_what_is_recorded_after_later_fetches_takes_no_time(
         building.fetch(f"http://a.example/{number}", after=after)
     summary = Summary.of(building.written())
     assert summary.time == timedelta(seconds=6)
-    assert summary.timed == 5
+    assert summary.timed_fetches == 5
 
 
 def test_pages_are_loaded_with_types(building: Building, tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_an_empty_crawl_is_loaded_with_the_same_types(building: Building, tmp_pa
 
 
 def test_a_folder_without_a_crawl_stays_as_it_is(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no crawl"):
+    with pytest.raises(UserError, match="contains no crawl"):
         open_store(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -150,9 +150,11 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
     pages, summary = load_pages(store), Summary.of(store)
     pages.loc[1, "depth"] = 1  # seeds are not listed among the best pages
     pages.loc[2, "url"] = "javascript:alert(1)"
-    section = html_report.section("bees", store, summary, pages)
+    section = html_report.crawl_section("bees", store, summary, pages)
     compared = comparison.compare([summary], [pages])
-    text = html_report.page([section], compared, [("loss", png(loss_figure({"bees": pages})))])
+    text = html_report.render_report(
+        [section], compared, [("loss", png(loss_figure({"bees": pages})))]
+    )
     page = lxml.html.document_fromstring(text)
     assert not page.xpath("//script | //link | //iframe | //object")
     sources = [str(image.get("src")) for image in page.iter("img")]
@@ -168,7 +170,7 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
 
 
 def _section(store: CrawlStore) -> dict[str, Any]:
-    return html_report.section("bees", store, Summary.of(store), load_pages(store))
+    return html_report.crawl_section("bees", store, Summary.of(store), load_pages(store))
 
 
 def test_no_host_is_among_the_best_and_the_worst(building: Building) -> None:
@@ -266,15 +268,17 @@ def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     assert [row.common_loss_rate for row in rows] == pytest.approx([0.5, 0.25, 0.25])
     assert [row.loss_rate for row in rows] == pytest.approx([0.5, 0.625, 0.5])
     assert [row.loss_reduction for row in rows] == [None, pytest.approx(0.5), None]
-    assert "loss at 4" in comparison.text(rows)
-    assert not comparison.consecutive(summaries[:2])  # two strategies: none learns of the other
-    assert not comparison.consecutive(summaries[1:])  # two topics
-    assert not comparison.consecutive(summaries[:1])
-    assert comparison.consecutive([summaries[0], summaries[0]])
-    said = comparison.in_one_sentence(summaries[:2], pages[:2])
-    assert said == (
-        "of 4 fetches each, pages on the topic: 0 with breadth-first, 4 with best-first"
-    )
-    assert comparison.in_one_sentence(summaries, pages) is None  # what is on the topic differs
-    two_alike = comparison.labels([summaries[0], summaries[0]])
+    assert "loss at 4" in comparison.format_comparison(rows)
+    assert not comparison.have_same_topic_and_strategy(
+        summaries[:2]
+    )  # two strategies: none learns of the other
+    assert not comparison.have_same_topic_and_strategy(summaries[1:])  # two topics
+    assert not comparison.have_same_topic_and_strategy(summaries[:1])
+    assert comparison.have_same_topic_and_strategy([summaries[0], summaries[0]])
+    said = comparison.describe_relevant_counts(summaries[:2], pages[:2])
+    assert said == ("relevant pages in 4 fetches each: 0 with breadth-first, 4 with best-first")
+    assert (
+        comparison.describe_relevant_counts(summaries, pages) is None
+    )  # what is on the topic differs
+    two_alike = comparison.crawl_labels([summaries[0], summaries[0]])
     assert two_alike == ["breadth-first"] * 2  # the same folder twice cannot be told apart

@@ -29,7 +29,7 @@ def test_curves_have_axes_legend_and_both_averages() -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "best-first",
         "apprentice",
-        "thin: the last 20 or 30 fetches only",
+        "thin: last 20 or 30 fetches",
     ]
     named = {str(line.get_label()): line for line in plot.get_lines()}
     np.testing.assert_allclose(np.asarray(named["best-first"].get_ydata()), 0.75)

@@ -15,7 +15,13 @@ from focuscrawl.lab.results import FETCHES, Results
 from focuscrawl.lab.study import StudyWeb
 from focuscrawl.lab.study_file import read_study
 from focuscrawl.lab.study_tables import knowledge_chains, learning_table, summary_rows
-from focuscrawl.report.figures import learned, learning_curves, learning_figure, png, points
+from focuscrawl.report.figures import (
+    curve_points,
+    describe_learning,
+    learning_curves,
+    learning_figure,
+    png,
+)
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 
@@ -31,11 +37,11 @@ def test_curves_share_one_pool() -> None:
     np.testing.assert_allclose(one.share, [1 / 3, 1 / 3, 2 / 3, 2 / 3])
     np.testing.assert_allclose(two.share, [1 / 3, 2 / 3, 1, 1])
     np.testing.assert_allclose([one.area, two.area], [0.5, 0.75])
-    said = learned([one, two])
+    said = describe_learning([one, two])
     assert said[0] == "one: area 0.500, 67% of the relevant pages"
     assert said[1].endswith("+0.250, positive learning")
-    assert learned([two, one])[1].endswith("-0.250, negative learning")
-    at, share = points(two)
+    assert describe_learning([two, one])[1].endswith("-0.250, negative learning")
+    at, share = curve_points(two)
     assert (at[0], share[0], at[-1], share[-1]) == (0, 0, 100, 100)
     assert png(learning_figure([one, two])).startswith(b"\x89PNG")
 

@@ -19,7 +19,7 @@ from focuscrawl.report.measures import (
     relevance_histogram,
 )
 from focuscrawl.report.outcomes import is_error, outcome
-from focuscrawl.report.plain_text import middle, one_line, table
+from focuscrawl.report.plain_text import align_columns, one_line, shorten_middle
 
 relevances = st.lists(st.floats(0, 1), max_size=60)
 
@@ -107,7 +107,7 @@ def test_depths_and_outcomes_are_counted() -> None:
         (200, "meta refresh: http://a.example/", False, "redirect", False),
         (200, "redirect loop: back to http://a.example/", False, "redirect loop", True),
         (301, None, False, "redirect", False),
-        (302, "redirect to nowhere", False, "redirect to nowhere", True),
+        (302, "redirect without target", False, "redirect without target", True),
         (304, None, False, "not modified", False),
         (404, None, False, "HTTP 404", True),
         (503, None, False, "HTTP 503", True),
@@ -138,12 +138,12 @@ def test_a_line_loses_escapes_and_turns_of_direction() -> None:
 @settings(max_examples=40)
 @given(st.text(), st.integers(3, 30))
 def test_middle_keeps_both_ends(text: str, width: int) -> None:
-    short = middle(text, width)
+    short = shorten_middle(text, width)
     assert len(short) == min(len(text), width)
     assert short[0:1] == text[0:1]
     assert short[-1:] == text[-1:]
 
 
 def test_tables_align_numbers_right_and_text_left() -> None:
-    rows = table([["name", "n"], ["a", "1,000"], ["long name", "7"]], left={0})
+    rows = align_columns([["name", "n"], ["a", "1,000"], ["long name", "7"]], left={0})
     assert rows == ["name           n", "a          1,000", "long name      7"]

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.outlook import Outlook, StartPage, in_lines, start_pages, warnings_of
+from focuscrawl.report.crawl_plan import (
+    CrawlPlan,
+    StartPage,
+    format_start_pages,
+    plan_warnings,
+    start_pages,
+)
 
 from .small_crawl import being_written
 
@@ -38,34 +44,36 @@ def test_start_pages_are_those_that_redirects_lead_to(tmp_path: Path) -> None:
         ("gone", "HTTP 404", None),
         ("secret", "robots.txt", None),
     ]
-    lines = "\n".join(in_lines(found))
-    assert "2 of 4 could be had, 1 of them on the topic" in lines
+    lines = "\n".join(format_start_pages(found))
+    assert "2 of 4 fetched, 1 relevant" in lines
     assert "1 start page forbidden" in lines
 
 
 def test_what_would_bring_nothing_is_warned_of() -> None:
-    assert not [*warnings_of([*GOOD, LOST], ["http://else.example/"])]
-    (nothing,) = warnings_of([LOST], [])
+    assert not [*plan_warnings([*GOOD, LOST], ["http://else.example/"])]
+    (nothing,) = plan_warnings([LOST], [])
     assert "exit code 3" in nothing
-    off_topic, one_host = warnings_of(DULL, [])
-    assert "the best has R 0.20" in off_topic
+    off_topic, one_host = plan_warnings(DULL, [])
+    assert "highest relevance 0.20" in off_topic
     assert "all start pages are on a.example" in one_host
-    (lone,) = warnings_of(GOOD[:1], [])
+    (lone,) = plan_warnings(GOOD[:1], [])
     assert "the only start page is on a.example" in lone
-    (learned,) = warnings_of(GOOD, ["http://a.example/", "http://b.example/"])
-    assert "learned from these pages and no others" in learned
+    (learned,) = plan_warnings(GOOD, ["http://a.example/", "http://b.example/"])
+    assert "only relevant training examples" in learned
 
 
 def test_an_outlook_says_what_a_budget_takes() -> None:
-    outlook = Outlook((*GOOD, LOST), 9, 3, None, 2_000.0, True, 2.0, 4, ())
-    time, disk = outlook.costs(3_600)
-    assert time[1].startswith("1:00:00 for 3,600 fetches if it stays on these hosts, 2 s apart")
+    outlook = CrawlPlan((*GOOD, LOST), 9, 3, None, 2_000.0, True, 2.0, 4, ())
+    time, disk = outlook.cost_facts(3_600)
+    assert time[1].startswith(
+        "at least 1:00:00 for 3,600 fetches on these hosts, with 2 s between"
+    )
     assert "0:30:00 on many" in time[1]
     assert disk == ("disk", "at most about 7 MB for 3,600 fetches")
-    ((_, nothing),) = replace(outlook, pages=(LOST,)).costs(3_600)
-    assert "no start page could be had" in nothing
-    assert outlook.costs(0) == [("budget", "no limit: time and disk have none either")]
-    assert "             of 9 seeds: --most 9 fetches all" in outlook.lines(100)
-    assert Outlook.of_plain(json.loads(json.dumps(outlook.plain()))) == outlook
+    ((_, nothing),) = replace(outlook, pages=(LOST,)).cost_facts(3_600)
+    assert "no start page was fetched" in nothing
+    assert outlook.cost_facts(0) == [("budget", "unlimited, so time and disk cannot be estimated")]
+    assert "             not all of 9 seeds: --most 9 fetches all" in outlook.format_lines(100)
+    assert CrawlPlan.from_dict(json.loads(json.dumps(outlook.to_dict()))) == outlook
     with pytest.raises(UserError):
-        Outlook.of_plain({"pages": [{"what": 1}], "warnings": []})
+        CrawlPlan.from_dict({"pages": [{"what": 1}], "warnings": []})

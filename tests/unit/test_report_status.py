@@ -11,7 +11,7 @@ import pytest
 
 from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.report.outcomes import run_state
-from focuscrawl.report.plain_text import counted
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import Status
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import (
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Iterator[CrawlStore]:
 @pytest.fixture
 def folder(store: CrawlStore) -> Iterator[CrawlFolder]:
     """Return the folder of the crawl."""
-    made = CrawlFolder(Path(store.where).parent)
+    made = CrawlFolder(Path(store.location).parent)
     yield made
     made.release()
 
@@ -86,11 +86,11 @@ def test_a_crawl_under_way(store: CrawlStore, folder: CrawlFolder) -> None:
     assert (status.recent.harvest_rate, status.recent.idle) == (0.5, 3.0)
     heading, crawl, recent = status.text().splitlines()
     assert heading == "apprentice of /A on the live Web: crawling"
-    assert "5 URLs wait on 2 hosts" in crawl
+    assert "5 URLs queued on 2 hosts" in crawl
     assert recent == (
         "0.1 pages/s in the last minute, harvest rate of the last 100 0.500, last fetch 3 s ago"
     )
-    assert json.loads(json.dumps(status.plain()))["recent"]["harvest_rate"] == 0.5
+    assert json.loads(json.dumps(status.to_dict()))["recent"]["harvest_rate"] == 0.5
 
 
 def test_a_crawl_that_has_just_begun_is_measured_from_its_first_fetch(store: CrawlStore) -> None:
@@ -115,8 +115,8 @@ def test_a_break_is_no_slow_fetch(store: CrawlStore) -> None:
         (["stop"], CrawlPhase.REJUDGING, "judging pages again"),
         ([], CrawlPhase.STOPPING, "stopping"),
         (["stop"], CrawlPhase.STOPPING, "stopping"),
-        ([], None, "killed; the same command goes on from here"),
-        (["stop", "start", "paused"], None, "killed; the same command goes on from here"),
+        ([], None, "killed; the same command resumes the crawl"),
+        (["stop", "start", "paused"], None, "killed; the same command resumes the crawl"),
         (["stop"], None, "the budget of 1 fetches is spent"),
     ],
 )
@@ -128,9 +128,9 @@ def test_states(
         folder.acquire(doing)
     status = Status.of(store, now=NOW)
     assert (status.state, status.running) == (state, doing is not None)
-    assert (status.ended, status.paused) == (doing is None, state == "paused")
+    assert (status.is_stopped, status.is_paused) == (doing is None, state == "paused")
     stopped = Summary.of(store).stopped
-    assert stopped == (state if doing is None else f"not yet: it is {state}")
+    assert stopped == (state if doing is None else f"not yet: {state}")
 
 
 def test_a_crawl_that_ends_while_it_is_looked_at_was_not_killed(
@@ -156,7 +156,7 @@ def test_an_ended_crawl_says_why(store: CrawlStore) -> None:
     status = Status.of(store, now=NOW)
     assert status.state == "the budget of 1 fetches is spent"
     assert status.recent.pages_per_second == 0.0
-    assert status.ended
+    assert status.is_stopped
 
 
 def test_before_the_first_fetch(store: CrawlStore, folder: CrawlFolder) -> None:
@@ -178,4 +178,4 @@ def test_the_one_row_of_a_statement(store: CrawlStore) -> None:
     [(1, "page", "1 page"), (1200, "page", "1,200 pages"), (2, "fetch", "2 fetches")],
 )
 def test_counted(n: int, thing: str, words: str) -> None:
-    assert counted(n, thing) == words
+    assert pluralize(n, thing) == words

@@ -9,19 +9,19 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.report import url_tables
-from focuscrawl.report.url_lookup import LinksAround
+from focuscrawl.report.url_lookup import PageLinks
 from focuscrawl.report.url_tables import (
     PAGE_ORDERS,
-    WAITING_ORDERS,
-    Wanted,
-    duplicates_of,
+    UNFETCHED_ORDERS,
+    UrlFilter,
+    count_rows,
     frontier_top,
-    host_map,
-    pages_part,
-    reading_sorted,
-    sort_urls,
-    totals,
-    waiting_part,
+    list_duplicates,
+    list_pages,
+    list_unfetched,
+    map_hosts,
+    open_sorted_copy,
+    write_sorted_copy,
 )
 from focuscrawl.store import CrawlStore
 
@@ -49,8 +49,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlStore]:
 @pytest.fixture(scope="module")
 def connection(store: CrawlStore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
     path = tmp_path_factory.mktemp("sorted") / "sorted.db"
-    sort_urls(store, path)
-    with reading_sorted(store, path) as connection:
+    write_sorted_copy(store, path)
+    with open_sorted_copy(store, path) as connection:
         yield connection
 
 
@@ -106,7 +106,7 @@ def _link(number: int, source: int, target: int) -> dict[str, Any]:
 def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     connection: Database, order: str
 ) -> None:
-    whole = pages_part(connection, Wanted(order=order)).rows
+    whole = list_pages(connection, UrlFilter(order=order)).rows
     keys = {
         "newest": lambda row: -row["seq"],
         "oldest": lambda row: row["seq"],
@@ -118,9 +118,9 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     assert whole == sorted(whole, key=keys[order])
     found, after = list[dict[str, Any]](), ""
     while True:
-        part = pages_part(connection, Wanted(order=order), after=after, n=7)
+        part = list_pages(connection, UrlFilter(order=order), after=after, n=7)
         if after:
-            earlier = pages_part(connection, Wanted(order=order), before=part.before or "", n=7)
+            earlier = list_pages(connection, UrlFilter(order=order), before=part.before or "", n=7)
             assert earlier.rows == found[-7:]
         found += part.rows
         if part.after is None:
@@ -129,33 +129,33 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     assert found == whole
 
 
-@pytest.mark.parametrize("order", [*WAITING_ORDERS])
+@pytest.mark.parametrize("order", [*UNFETCHED_ORDERS])
 def test_parts_of_the_frontier_make_the_whole(connection: Database, order: str) -> None:
-    whole = waiting_part(connection, Wanted(order=order)).rows
+    whole = list_unfetched(connection, UrlFilter(order=order)).rows
     found, after = list[dict[str, Any]](), ""
     while True:
-        part = waiting_part(connection, Wanted(order=order), after=after, n=10)
+        part = list_unfetched(connection, UrlFilter(order=order), after=after, n=10)
         found += part.rows
         if part.after is None:
             break
         after = part.after
     assert found == whole
     assert {row["number"] for row in whole} == set(range(PAGES, PAGES + WAITING))
-    assert totals(connection) == (PAGES, WAITING)
+    assert count_rows(connection) == (PAGES, WAITING)
 
 
 def test_filters(connection: Database) -> None:
     def seqs(**wanted: Any) -> set[int]:
-        return {row["seq"] for row in pages_part(connection, Wanted(**wanted)).rows}
+        return {row["seq"] for row in list_pages(connection, UrlFilter(**wanted)).rows}
 
-    rows = pages_part(connection, Wanted()).rows
+    rows = list_pages(connection, UrlFilter()).rows
     relevant = {row["seq"] for row in rows if 0.4 <= row["relevance"] <= 0.6}
     assert seqs(least=0.4, most=0.6) == relevant
     assert seqs(host="b.ex") == {n + 1 for n in range(PAGES) if n % HOSTS == 1}
     assert seqs(host="_") == set()  # no wildcard
     assert seqs(status=404) == seqs(kind="nothing") == {10, 20}
     assert seqs(kind="duplicate", order="relevance") == {12, 14}
-    states = {row["state"] for row in waiting_part(connection, Wanted(kind="excluded")).rows}
+    states = {row["state"] for row in list_unfetched(connection, UrlFilter(kind="excluded")).rows}
     assert states == {"excluded"}
 
 
@@ -163,11 +163,11 @@ def test_a_search_goes_on_where_it_stopped(
     connection: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(url_tables, "_BATCH", 4)
-    monkeypatch.setattr(url_tables, "_SEARCH", 0.0)
-    wanted = Wanted(search="wheels E-1", order="relevance")
+    monkeypatch.setattr(url_tables, "_SEARCH_SECONDS", 0.0)
+    wanted = UrlFilter(search="wheels E-1", order="relevance")
     found, after, searched = list[int](), "", 0
     while True:
-        part = pages_part(connection, wanted, after=after)
+        part = list_pages(connection, wanted, after=after)
         found += [row["seq"] for row in part.rows]
         assert part.searched is not None
         searched += part.searched
@@ -177,46 +177,46 @@ def test_a_search_goes_on_where_it_stopped(
     assert set(found) == {2, *range(11, 21)}  # pages 1 and 10 to 19
     assert len(found) == len(set(found))
     assert searched == PAGES
-    assert pages_part(connection, Wanted(search="%")).searched == 4
+    assert list_pages(connection, UrlFilter(search="%")).searched == 4
     monkeypatch.undo()
-    assert [row["seq"] for row in pages_part(connection, Wanted(search="7%_0")).rows] == [8]
+    assert [row["seq"] for row in list_pages(connection, UrlFilter(search="7%_0")).rows] == [8]
 
 
 def test_what_makes_no_sense_is_refused(connection: Database) -> None:
-    with pytest.raises(UserError, match="no order"):
-        pages_part(connection, Wanted(order="seq; DROP TABLE page"))
-    with pytest.raises(UserError, match="no state"):
-        waiting_part(connection, Wanted(kind="fetched"))
+    with pytest.raises(UserError, match="is invalid: use one of newest"):
+        list_pages(connection, UrlFilter(order="seq; DROP TABLE page"))
+    with pytest.raises(UserError, match="is invalid: use one of queued"):
+        list_unfetched(connection, UrlFilter(kind="fetched"))
     for place in ("x", "1:x", "nan:1", f"1:{1 << 63}"):
-        with pytest.raises(UserError, match="no place"):
-            pages_part(connection, Wanted(), after=place)
+        with pytest.raises(UserError, match="cursor"):
+            list_pages(connection, UrlFilter(), after=place)
 
 
 def test_duplicates(connection: Database) -> None:
-    assert [row["seq"] for row in duplicates_of(connection, 4)] == [12, 14]
+    assert [row["seq"] for row in list_duplicates(connection, 4)] == [12, 14]
 
 
 def test_links_of_a_page_are_found_by_their_numbers(store: CrawlStore) -> None:
     for source in range(PAGES):
-        found = LinksAround.of(store, source)
+        found = PageLinks.of(store, source)
         expected = [f"{source}-{(source + i * i) % 50}" for i in range(LINKS)]
         if source == 2:
             expected += [f"2-{40 + i}" for i in range(AGAIN)]
         assert [link["anchor"] for link in found.out] == expected
-    assert LinksAround.of(store, PAGES + 1).out == []
-    into = LinksAround.of(store, 10)
+    assert PageLinks.of(store, PAGES + 1).out == []
+    into = PageLinks.of(store, 10)
     assert into.n_into == len(into.into) > 0
     assert all(link["anchor"].endswith("-10") for link in into.into)
-    assert LinksAround.of(store, 2, n=5).more_out
+    assert PageLinks.of(store, 2, n=5).more_out
 
 
 def test_the_map_counts_links_between_hosts(store: CrawlStore) -> None:
-    found = host_map(store)
+    found = map_hosts(store)
     assert sum(host.fetches for host in found.hosts) == PAGES
     rows = _rows()
     between = sum(each["source"] % HOSTS != each["target"] % HOSTS for each in rows["link"])
     assert sum(n for *_, n in found.links) == between == sum(host.out for host in found.hosts)
-    assert host_map(store, most=1).links == []
+    assert map_hosts(store, most=1).links == []
 
 
 def test_start_urls_come_before_links_and_these_by_score(tmp_path: Path) -> None:

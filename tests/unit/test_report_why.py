@@ -25,15 +25,15 @@ def building(tmp_path: Path) -> Iterator[Building]:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("http://hive.example/honey", "fetched as number 2, relevance 0.700: Honey"),
+        ("http://hive.example/honey", "fetch 2, relevance 0.700: Honey"),
         ("http://hive.example/copy", "a duplicate of http://hive.example/honey"),
         ("http://road.example/moved", "relevance 0.000: redirect"),
         ("http://road.example/slow", "TimeoutError: 30 s are over"),
         ("http://hive.example/best", "rank 1 of 3"),
-        ("http://hive.example/wax", "rank 2 of 3, level with 1 other"),
-        ("http://hive.example/h", "excluded: its page came as fetch 2, under http://hive.exam"),
+        ("http://hive.example/wax", "rank 2 of 3, the same score as 1 other URL"),
+        ("http://hive.example/h", "excluded: the same page is fetch 2, http://hive.exam"),
         ("http://hive.example/secret", "excluded: Forbidden by robots.txt"),
-        ("http://hive.example/login", "follows no link to it"),
+        ("http://hive.example/login", "follows no link to the URL"),
     ],
 )
 def test_why_says_the_state(building: Building, url: str, words: str) -> None:
@@ -53,7 +53,7 @@ def test_why_shows_links_and_the_path_from_the_seed(building: Building) -> None:
     ]
     assert found.links_before is None
     text = found.text()
-    assert "2 to it:" in text
+    assert "2 links to the URL:" in text
     assert "0.6" in text.splitlines()[2]
 
 
@@ -86,7 +86,7 @@ def test_why_of_a_replay_knows_no_busy_hosts(tmp_path: Path) -> None:
     replay.fetch("http://road.example/", 0.1)
     store = replay.written()
     assert "busy" not in Explanation.of(store, "http://road.example/").text()
-    with pytest.raises(UserError, match=r"links to it are dropped: demo does not have it"):
+    with pytest.raises(UserError, match=r"are dropped: demo lacks the page"):
         Explanation.of(store, "http://elsewhere.example/")
     store.close()
 
@@ -94,7 +94,7 @@ def test_why_of_a_replay_knows_no_busy_hosts(tmp_path: Path) -> None:
 def test_why_of_a_host_that_was_left_alone(building: Building) -> None:
     building.event("left", "hive.example: HTTP 429")
     best = Explanation.of(bees(building), "http://hive.example/best").state
-    assert best.endswith("; its host is left alone: HTTP 429")
+    assert best.endswith("; host skipped: HTTP 429")
 
 
 def test_why_shortens_long_paths_and_many_links(building: Building) -> None:
@@ -108,7 +108,7 @@ def test_why_shortens_long_paths_and_many_links(building: Building) -> None:
     assert len(found.path) == 40
     assert [link["score"] for link in found.links] == [n / 100 for n in range(24, 14, -1)]
     text = found.text()
-    assert "25 to it" in text
+    assert "25 links to the URL" in text
     assert "28 more" in text
     assert len(text.splitlines()) < 35
 
@@ -124,11 +124,11 @@ def test_why_takes_http_and_https_as_one(building: Building, url: str) -> None:
         ("http://hive.example/honey/", "did you mean http://hive.example/honey?"),
         ("https://www.hive.example/honey", "did you mean http://hive.example/honey?"),
         ("http://hive.example/honey?sort=1", "did you mean http://hive.example/honey?"),
-        ("http://hive.example/wax.pdf", "links to it are dropped: its name promises no HTML"),
-        (f"http://hive.example/{'x' * 3000}", "links to it are dropped: it is longer than 2,083"),
-        ("http://hive.example/nothing", "or it was dropped, as pages ask"),
-        ("http://hive.example/nothing", "it knows 9 URLs of hive.example"),
-        ("http://other.example/", "it knows no URL of other.example"),
+        ("http://hive.example/wax.pdf", "are dropped: the file extension is not of HTML"),
+        (f"http://hive.example/{'x' * 3000}", "are dropped: the URL is longer than 2,083"),
+        ("http://hive.example/nothing", "or dropped the link because of nofollow"),
+        ("http://hive.example/nothing", "the crawl knows 9 URLs of hive.example"),
+        ("http://other.example/", "the crawl knows no URL of other.example"),
         ("mailto://bee@hive.example", "no http"),
     ],
 )

@@ -19,9 +19,9 @@ from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, driver, read_plan
-from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.tasks import LocalMaster
 from focuscrawl.testing import TinyWeb
 
 from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
@@ -73,8 +73,8 @@ def root(crawled: Path, tmp_path: Path) -> Path:
 
 def test_two_at_once_do_not_share_a_folder(root: Path) -> None:
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    busy = pytest.raises(UserError, match="being crawled by another process")
-    with Tables(str(root)).claimed(), busy:
+    busy = pytest.raises(UserError, match="another process is crawling in")
+    with Tables(str(root)).locked(), busy:
         crawl(plan("best-first", 30, 10, 2), root)
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     assert crawl(plan("best-first", 30, 10, 2), root)["fetched"] == 30
@@ -91,7 +91,7 @@ def test_a_plan_that_another_process_changed_meanwhile_is_refused(
         return check_config(*args, **kwargs)
 
     monkeypatch.setattr(driver, "check_config", meanwhile)
-    with pytest.raises(UserError, match="begun by another process meanwhile"):
+    with pytest.raises(UserError, match="another process has just started a crawl"):
         crawl(plan("best-first", 30, 10, 2), root)
     assert path.read_text(encoding="utf-8") == changed
 
@@ -127,14 +127,18 @@ def test_what_no_round_will_read_is_removed(learned: Path) -> None:
     ("name", "content", "message"),
     [
         ("models/*.npz", "", r"models/\d+.npz is damaged \(.*\): crawl again"),
-        ("models/*.json", "{}", r"models/\d+.json is damaged: it holds no version and learned_in"),
+        ("models/*.json", "{}", r"models/\d+.json is damaged \(no version and learned_in"),
         ("outcomes/000/*", "x", r"outcomes/000/\d+ is damaged"),
         ("judged/00?/*", "x", r"judged/00\d/\d+ is damaged"),
-        ("ended/000/*", "x", r"ended/000/\d+.json is damaged: it is no JSON"),
-        ("plan.json", "[" * 100_000, "plan.json is damaged: it is no JSON"),
-        ("ended/00?/*", "{}", r"ended/00\d/\d+.json is damaged: it holds no"),
-        ("urls/000/notes.txt", "x", "notes.txt is no table of a round: move it elsewhere"),
-        ("judged/000/old", "x", "judged/000/old is no table of a round"),
+        ("ended/000/*", "x", r"ended/000/\d+.json is damaged \(not JSON"),
+        ("plan.json", "[" * 100_000, r"plan.json is damaged \(not JSON"),
+        ("ended/00?/*", "{}", r"ended/00\d/\d+.json is damaged \(no "),
+        (
+            "urls/000/notes.txt",
+            "x",
+            "notes.txt is not a table of a round: move the file",
+        ),
+        ("judged/000/old", "x", "judged/000/old is not a table of a round"),
     ],
 )
 def test_a_file_that_is_not_what_it_should_be_is_one_line(
@@ -158,8 +162,8 @@ def test_tasks_are_told_as_they_are_done(tmp_path: Path) -> None:
         yield told[what].append
 
     given = plan("best-first", 12, 6, 2)
-    crawl_in_rounds(given, str(tmp_path), Processes(1), lambda _: None, watch=watch)
-    assert [*told][:3] == ["round 0: take in", "round 1: fetch", "round 1: take in"]
+    crawl_in_rounds(given, str(tmp_path), LocalMaster(1), lambda _: None, watch=watch)
+    assert [*told][:3] == ["round 0: update", "round 1: fetch", "round 1: update"]
     assert all(sum(done) == tasks for tasks, *done in told.values())
 
 
@@ -207,11 +211,11 @@ def test_a_frontier_that_runs_out_ends_the_crawl(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("budgets = 3", "knows no 'budgets': did you mean budget?"),
+        ("budgets = 3", "has the unknown entry 'budgets': did you mean budget?"),
         ("round = 0", "round must be a share of the budget, as '1%', or a number of fetches"),
         ("round = '120%x'", "round must be a share of the budget"),
         ("buckets = 0", "buckets must be a whole number"),
-        ("x = [", "is no TOML file"),
+        ("x = [", "is not a valid TOML file"),
         ("settings = {DOWNLOAD_DELAY = 2026-01-01}", "settings has a date or time"),
     ],
 )
@@ -227,7 +231,7 @@ def test_a_slip_in_a_plan_is_one_line(said: str, message: str, tmp_path: Path) -
 def test_what_a_plan_has_to_say(tmp_path: Path) -> None:
     path = tmp_path / "rounds.toml"
     path.write_text('topic = "/a"\nweb = "demo"\n', encoding="utf-8")
-    with pytest.raises(UserError, match="does not say 'budget'"):
+    with pytest.raises(UserError, match="lacks the entry 'budget'"):
         read_plan(path)
     with pytest.raises(UserError, match="cannot be read: No such file"):
         read_plan(tmp_path / "none.toml")
@@ -245,7 +249,7 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
     refused = CliRunner().invoke(main, [*command, "--pages", "3"])
-    assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
+    assert (refused.exit_code, "--pages needs --folder" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
     again = CrawlConfig(
@@ -255,7 +259,7 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
         strategy="best-first",
         crawl_dir=str(tmp_path / "crawl"),
     )
-    with pytest.raises(UserError, match="go on with its tables"):
+    with pytest.raises(UserError, match="resume that crawl with its tables"):
         open_crawl(again)
 
 
@@ -266,7 +270,7 @@ def test_what_does_not_go_together_is_refused(root: Path, tmp_path: Path) -> Non
     ):
         with pytest.raises(UserError, match=message):
             crawl(given, root)
-    with pytest.raises(UserError, match="a round sees it bucket by bucket"):
+    with pytest.raises(UserError, match="cannot run in rounds"):
         crawl(plan("pagerank", 5, 5, 2), tmp_path / "other")
     assert not (tmp_path / "other").exists()
     for table in root.glob("urls/*/*"):
@@ -281,10 +285,10 @@ def test_what_does_not_go_together_is_refused(root: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("master", "message"),
     [
-        ("sprak://", "--master sprak:// is no master: take processes"),
-        ("local[2", "is no master"),
-        ("processes[0]", "is no master"),
-        ("spark://127.0.0.1", "is no master"),
+        ("sprak://", "--master sprak:// is not a valid master: use processes"),
+        ("local[2", "is not a valid master"),
+        ("processes[0]", "is not a valid master"),
+        ("spark://127.0.0.1", "is not a valid master"),
     ],
 )
 def test_a_master_that_is_none_is_one_line(master: str, message: str, tmp_path: Path) -> None:
@@ -314,10 +318,10 @@ def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
                 process.kill()
         yield lambda done: done
 
-    context_of.cache_clear()
+    load_context.cache_clear()
     with (
-        closing(Processes(2)) as workers,
-        pytest.raises(UserError, match="a process died while it did 'fetch' of round 3"),
+        closing(LocalMaster(2)) as workers,
+        pytest.raises(UserError, match="a process died in the stage fetch of round 3"),
     ):
         crawl_in_rounds(given, str(tmp_path / "lost"), workers, lambda _: None, watch=watch)
     shutil.rmtree(disk)

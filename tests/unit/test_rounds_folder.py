@@ -19,7 +19,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.status import open_store
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.store.history import History
 
 from .rounds import KilledError, Mortal, crawl, fetches, plan
@@ -39,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def folder(root: Path) -> Path:
-    write_folder(str(root), root.with_name("crawl"))
+    write_crawl_folder(str(root), root.with_name("crawl"))
     return root.with_name("crawl")
 
 
@@ -54,7 +54,7 @@ def links(path: Path) -> dict[str, dict[str, float | None]]:
     with closing(open_store(str(path))) as store:
         urls = [row.url for row in History(store).urls()]
         return {
-            page.name: {urls[link.target]: link.score for link in page.links}
+            page.url_text: {urls[link.target]: link.score for link in page.links}
             for page in History(store).fetches()
         }
 
@@ -62,8 +62,8 @@ def links(path: Path) -> dict[str, dict[str, float | None]]:
 def test_why_a_page_of_it_was_fetched(folder: Path) -> None:
     url = load_pages(str(folder))["url"].iloc[-1]
     said = run("why", folder, url)
-    assert f"fetched as number {BUDGET}" in said
-    assert "reasons by the last model of the apprentice" in said
+    assert f"fetch {BUDGET}, relevance" in said
+    assert "reasons in log-odds, by the last model of the apprentice" in said
     assert said.splitlines()[-1].endswith(url)  # of the path that led there
 
 
@@ -85,8 +85,8 @@ def test_a_sample_has_some_pages_and_all_of_their_links(
     root: Path, folder: Path, tmp_path: Path
 ) -> None:
     small, large = tmp_path / "small", tmp_path / "large"
-    assert write_folder(str(root), small, 20) == 20
-    assert write_folder(str(root), large, 60) == 60
+    assert write_crawl_folder(str(root), small, 20) == 20
+    assert write_crawl_folder(str(root), large, 60) == 60
     order = [*load_pages(str(folder))["url"]]
     drawn = [*load_pages(str(small))["url"]]
     more = [*load_pages(str(large))["url"]]
@@ -99,7 +99,7 @@ def test_a_sample_has_some_pages_and_all_of_their_links(
     found = load_pages(str(small)).set_index("url")
     assert np.array_equal(found["relevance"], whole.loc[drawn, "relevance"])
     assert "demo.example" in run("distill", small)
-    assert f"fetched as number {len(drawn)}" in run("why", small, drawn[-1])
+    assert f"fetch {len(drawn)}, relevance" in run("why", small, drawn[-1])
     # no more URLs are held than it names
     with closing(open_store(str(small))) as store:
         urls = {row.url for row in History(store).urls()}
@@ -120,7 +120,7 @@ def facts_of_links(path: Path) -> dict[str, list[tuple[Any, ...]]]:
                 ends = np.cumsum(facts.links.lengths)[:-1]
                 features = [row.tolist() for row in np.split(facts.links.indices, ends)]
                 targets = [urls[target] for target in facts.targets]
-                found[page.name] = sorted(zip(facts.position, targets, features, strict=True))
+                found[page.url_text] = sorted(zip(facts.position, targets, features, strict=True))
     return found
 
 
@@ -190,11 +190,11 @@ def test_killed_on_the_way_it_is_taken_over_all_the_same(
 def test_what_cannot_be_gone_on_from_is_refused_and_nothing_written(tmp_path: Path) -> None:
     in_a_folder(tmp_path / "begun", "best-first", 3)
     given, root = plan("best-first", 5, 1, 2), tmp_path / "rounds"
-    with pytest.raises(UserError, match="there is no crawl in"):
+    with pytest.raises(UserError, match="contains no crawl"):
         crawl(given, root, folder=tmp_path / "none")
     with pytest.raises(UserError, match="its strategy is best-first, not breadth-first"):
         crawl(plan("breadth-first", 5, 1, 2), root, folder=tmp_path / "begun")
     assert not root.exists()
     crawl(given, root)
-    with pytest.raises(UserError, match="that began with its seeds, not --from "):
+    with pytest.raises(UserError, match="that started with its seeds, not --from "):
         crawl(given, root, folder=tmp_path / "begun")

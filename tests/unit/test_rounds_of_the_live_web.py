@@ -13,11 +13,11 @@ import pytest
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.foundation.urls import host
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.context import RoundTime, context_of
+from focuscrawl.rounds.context import RoundTime, load_context
 from focuscrawl.rounds.fetching import open_round
-from focuscrawl.rounds.live_rounds import UnderWay
+from focuscrawl.rounds.live_rounds import LiveFetchFolder
 from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.tasks import Processes, Task, do
+from focuscrawl.rounds.tasks import LocalMaster, Task, run_task
 from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import WarcRecorder, open_web
 
@@ -33,15 +33,15 @@ class UntilFetchedError(Exception):
     """The round has been chosen."""
 
 
-class Choosing(Processes):
+class Choosing(LocalMaster):
     """Has all tasks done but those that fetch."""
 
-    def do_all(
+    def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
         if tasks[0].stage == "fetch":
             raise UntilFetchedError
-        return super().do_all(tasks, advance)
+        return super().run_tasks(tasks, advance)
 
 
 def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
@@ -55,7 +55,7 @@ def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
         budget=1000,
         own_names=True,
     )
-    context_of.cache_clear()
+    load_context.cache_clear()
     with pytest.raises(UntilFetchedError):
         crawl_in_rounds(
             RoundsPlan(crawl=crawl, round=100, buckets=2, settings={"DOWNLOAD_DELAY": 10}, **more),
@@ -63,7 +63,7 @@ def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
             Choosing(1),
             lambda _: None,
         )
-    urls: list[str] = context_of(str(root)).tables.read("chosen/00001")["url"].to_pylist()
+    urls: list[str] = load_context(str(root)).tables.read("chosen/00001")["url"].to_pylist()
     return urls
 
 
@@ -78,7 +78,7 @@ def test_no_host_has_more_of_a_round_than_can_be_asked_for_in_its_time(tmp_path:
 def test_settings_may_change_when_it_goes_on(tmp_path: Path) -> None:
     chosen(tmp_path, None, seconds=60.0)
     chosen(tmp_path, None, seconds=90.0)
-    assert context_of(str(tmp_path)).time == (90.0, 9)
+    assert load_context(str(tmp_path)).time == (90.0, 9)
 
 
 def test_without_a_time_a_round_takes_as_long_as_its_share_of_one_host() -> None:
@@ -89,7 +89,7 @@ def test_without_a_time_a_round_takes_as_long_as_its_share_of_one_host() -> None
 
 def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Path) -> None:
     first = chosen(tmp_path, None, seconds=60.0)
-    context = context_of(str(tmp_path))
+    context = load_context(str(tmp_path))
     (bucket,) = {
         row["bucket"]
         for row in context.tables.read("chosen/00001").to_pylist()
@@ -110,7 +110,7 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
     pages = context.tables.read(f"pages/{bucket:03}/00001")["url"].to_pylist()
     slow = [url for url in pages if url.startswith(SLOW)]
     assert 1 <= len(slow) <= 60 / 25 + 1
-    do(Task("take in", str(tmp_path), bucket, 1))
+    run_task(Task("update", str(tmp_path), bucket, 1))
     name = f"candidates/{bucket:03}/00001"
     waiting = context.tables.read(name)["url"].to_pylist()
     left = [url for url in SEEDS if url.startswith(SLOW) and url not in pages]
@@ -119,7 +119,7 @@ def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Pa
     assert {url for url in first if url.startswith(SLOW)} & {*waiting}
 
 
-def fetch(under_way: UnderWay, number: int) -> None:
+def fetch(under_way: LiveFetchFolder, number: int) -> None:
     """Record a page as a crawl does: in its WARC file, then in its store."""
     with WarcRecorder(under_way.folder / "pages.warc.gz") as recorder:
         recorder.record(
@@ -139,7 +139,7 @@ def fetch(under_way: UnderWay, number: int) -> None:
         store.execute("INSERT INTO page VALUES (?)", (number,))
 
 
-def had(under_way: UnderWay) -> tuple[list[str], list[int]]:
+def had(under_way: LiveFetchFolder) -> tuple[list[str], list[int]]:
     """Return the pages recorded, and those in the store."""
     recorded = open_web(str(under_way.folder / "pages.warc.gz")).urls()
     with closing(sqlite3.connect(under_way.folder / "crawl.db")) as store:
@@ -150,9 +150,9 @@ def had(under_way: UnderWay) -> tuple[list[str], list[int]]:
 def test_another_machine_goes_on_from_the_last_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Tables, "local", lambda *_: None)  # as of tables on S3
+    monkeypatch.setattr(Tables, "local_path", lambda *_: None)  # as of tables on S3
     tables = Tables(str(tmp_path / "tables"))
-    first = UnderWay(tables, 3, 7)
+    first = LiveFetchFolder(tables, 3, 7)
     first.copy()  # nothing yet
     for number in (1, 2):
         fetch(first, number)
@@ -163,12 +163,12 @@ def test_another_machine_goes_on_from_the_last_copy(
     with recording.open("r+b") as file:  # it is killed while it writes the third one
         file.truncate(len(whole) + 20)
     first.copy()
-    second = UnderWay(tables, 3, 7)
+    second = LiveFetchFolder(tables, 3, 7)
     assert had(second) == (["1", "2"], [1, 2, 3])
     assert (second.folder / "pages.warc.gz").read_bytes() == whole
     fetch(second, 4)
     second.copy()
-    third = UnderWay(tables, 3, 7)
+    third = LiveFetchFolder(tables, 3, 7)
     assert had(third) == (["1", "2", "4"], [1, 2, 3, 4])
     for each in (first, second, third):
         each.close()
@@ -179,7 +179,7 @@ def test_another_machine_goes_on_from_the_last_copy(
 
 def test_beside_the_tables_it_is_kept_until_the_round_is_over(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
-    fetch(UnderWay(tables, 0, 1), 1)
-    again = UnderWay(tables, 0, 1)
+    fetch(LiveFetchFolder(tables, 0, 1), 1)
+    again = LiveFetchFolder(tables, 0, 1)
     assert again.folder == tmp_path / "under-way" / "000-00001"
     assert had(again) == (["1"], [1])

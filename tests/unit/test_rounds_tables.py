@@ -17,13 +17,13 @@ from focuscrawl.crawl.traps import FIRST_OF_HOST, Quotas
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.buckets import BucketUrls, LinksInto
-from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.driver import choose
-from focuscrawl.rounds.folders import write_folder
+from focuscrawl.rounds.bucket_update import find_urls_to_rescore
+from focuscrawl.rounds.buckets import BucketUrls, Inlinks
+from focuscrawl.rounds.context import load_context
+from focuscrawl.rounds.driver import choose_urls
+from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, URL, Tables
-from focuscrawl.rounds.taking_in import touched_by
-from focuscrawl.rounds.tasks import Processes
+from focuscrawl.rounds.tasks import LocalMaster
 from focuscrawl.store.schema import STATES
 from focuscrawl.testing import TinyWeb
 
@@ -49,7 +49,7 @@ def test_no_link_leads_out_of_a_folder_of_tables(tmp_path: Path, link: str) -> N
     place.symlink_to(outside)
     for refused in (
         lambda: tables.remove("names/00003"),
-        lambda: tables.local("names/00003"),
+        lambda: tables.local_path("names/00003"),
         lambda: tables.files("names/00003"),
         lambda: tables.has("names/00003/mine"),
         lambda: tables.read("names/00003/mine"),
@@ -73,7 +73,7 @@ def test_nor_a_link_in_place_of_drafts(tmp_path: Path) -> None:
 
 def test_a_pipe_among_tables_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan.json")
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         Tables(str(tmp_path)).read_json("plan.json")
 
 
@@ -89,16 +89,16 @@ def test_merged_files_say_the_same_and_are_few(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
     for number in range(ROUNDS):
         tables.add("evidence", 3, number, table(number, number))
-        names = tables.of_bucket("evidence", 3, number)
+        names = tables.bucket_tables("evidence", 3, number)
         assert len(names) <= log2(number + 1) + 1
         said = [each for name in names for each in tables.read(name)["id"].to_pylist()]
         assert said == sorted([*range(number + 1)] * 2)
         if number:  # what was merged is there until the round is over
-            before = tables.of_bucket("evidence", 3, number - 1)
+            before = tables.bucket_tables("evidence", 3, number - 1)
             assert sum(len(tables.read(name)) for name in before) == 2 * number
-        tables.drop_old(4, number, 0)
+        tables.remove_obsolete(4, number, 0)
     files = [*(tmp_path / "evidence" / "003").iterdir()]
-    assert len(files) == len(tables.of_bucket("evidence", 3, ROUNDS))
+    assert len(files) == len(tables.bucket_tables("evidence", 3, ROUNDS))
 
 
 def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
     for number, (id_, score) in enumerate([(7, 0.1), (8, 0.2), (7, 0.3), (9, 0.4)]):
         row = table(id_).append_column("score", pa.array([score]))
         tables.add("urls", 0, number, row, by_id=True)
-    (name,) = tables.of_bucket("urls", 0, 3)
+    (name,) = tables.bucket_tables("urls", 0, 3)
     assert tables.read(name).to_pydict() == {"id": [7, 8, 9], "score": [0.3, 0.2, 0.4]}
 
 
@@ -115,7 +115,7 @@ def test_large_tables_are_merged_no_more(tmp_path: Path, monkeypatch: pytest.Mon
     tables = Tables(str(tmp_path))
     for number in range(ROUNDS):
         tables.add("known", 0, number, table(number))
-    names = tables.of_bucket("known", 0, ROUNDS)
+    names = tables.bucket_tables("known", 0, ROUNDS)
     assert sum(len(tables.read(name)) for name in names) == ROUNDS
     assert max(tables.read(name).nbytes for name in names) <= 100
 
@@ -134,7 +134,7 @@ def test_the_best_candidates_of_all_buckets_are_chosen(
         ]
         tables.write(f"candidates/{bucket:03}/00006", CHOSEN, of_bucket)
         rows += of_bucket
-    buckets = choose(tables, 4, 7, 50)
+    buckets = choose_urls(tables, 4, 7, 50)
     free = [row for row in rows if len(barred) == 4 or not row["barred"]]
     best = sorted(free, key=lambda row: (-row["score"], row["found"]))[:50]
     assert tables.read("chosen/00007")["found"].to_pylist() == [row["found"] for row in best]
@@ -161,7 +161,7 @@ def test_a_url_is_scored_anew_when_its_links_have_doubled_or_a_better_one_comes(
     found = links((1, 0.1), (2, 0.3), (3, 0.9), (4, 0.6), (5, 0.1))
     tables.add("evidence", 0, 2, found)
     urls = BucketUrls(tables, 0, 1)
-    assert touched_by(found, LinksInto(tables, 0, 2), urls).tolist() == [1, 4, 5]
+    assert find_urls_to_rescore(found, Inlinks(tables, 0, 2), urls).tolist() == [1, 4, 5]
 
 
 def test_of_a_url_with_many_links_the_best_are_its_evidence(tmp_path: Path) -> None:
@@ -175,12 +175,12 @@ def test_of_a_url_with_many_links_the_best_are_its_evidence(tmp_path: Path) -> N
     for round_, numbers in enumerate((range(20), range(20, many)), 1):
         rows = [page(n, (1, 0.9 if n in better else 0.5), (n + 10, 0.5)) for n in numbers]
         tables.add("evidence", 0, round_, pa.Table.from_pylist(rows, EVIDENCE), group=7)
-    into = LinksInto(tables, 0, 2)
+    into = Inlinks(tables, 0, 2)
     assert into.count(np.array([1, 15, many + 10])).tolist() == [many, 1, 0]
     kept = sorted({*better, *range(MAX_LINKS - 1)})
     assert _numbers(into.evidence(np.array([1]))) == kept
     assert _numbers(into.evidence(np.array([1, 50]))) == [*kept[:-1], 40, kept[-1]]
-    assert _numbers(LinksInto(tables, 0, 0).evidence(np.array([1]))) == []
+    assert _numbers(Inlinks(tables, 0, 0).evidence(np.array([1]))) == []
 
 
 def _numbers(rows: pa.Table) -> list[int]:
@@ -212,14 +212,14 @@ def crawled(tmp_path: Path, pages: dict[str, str], seed: str, size: int) -> dict
         budget=1000,
         strategy="breadth-first",
     )
-    context_of.cache_clear()
+    load_context.cache_clear()
     crawl_in_rounds(
         RoundsPlan(crawl=crawl, round=size, buckets=3),
         str(tmp_path / "tables"),
-        Processes(1),
+        LocalMaster(1),
         lambda _: None,
     )
-    write_folder(str(tmp_path / "tables"), tmp_path / "crawl")
+    write_crawl_folder(str(tmp_path / "tables"), tmp_path / "crawl")
     found = load_pages(str(tmp_path / "crawl"))
     return dict(zip(found["url"], found["duplicate_of"], strict=True))
 
@@ -244,7 +244,7 @@ def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_p
     kept = [
         [
             row
-            for name in tables.of_bucket("contents", bucket, 99)
+            for name in tables.bucket_tables("contents", bucket, 99)
             for row in tables.read(name).to_pylist()
         ]
         for bucket in range(3)
@@ -258,7 +258,7 @@ def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Pat
     pages = {f"{start}{n}": f"<p>{text} {n}" for n in range(12)}
     crawled(tmp_path, pages | {start: linked(*pages)}, start, 4)
     tables = Tables(str(tmp_path / "tables"))
-    (last,) = [names[-1] for n in range(3) if (names := tables.of_bucket("quotas", n, 99))]
+    (last,) = [names[-1] for n in range(3) if (names := tables.bucket_tables("quotas", n, 99))]
     repeats = {row["name"]: row["repeats"] for row in tables.read(last).to_pylist()}
     assert repeats["a.example"] == 11  # the first one says something new
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.networks import Networks, literal
+from focuscrawl.foundation.networks import Networks, ip_literal
 
 CLOSED = Networks()
 V4 = st.integers(0, 2**32 - 1).map(ipaddress.IPv4Address)
@@ -69,7 +69,7 @@ def test_special_addresses_are_refused_by_their_kind(address: str, kind: str) ->
     refusal = CLOSED.refusal(address)
     assert refusal is not None
     assert refusal.endswith(f" {kind} address")
-    assert Networks.of(["0.0.0.0/0", "::/0"]).refusal(address) is None
+    assert Networks.parse(["0.0.0.0/0", "::/0"]).refusal(address) is None
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_an_ipv4_address_is_the_same_however_it_is_reached(address: ipaddress.IP
 def test_what_is_named_is_opened_and_nothing_else(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:
-    opened = Networks.of([" 10.1.0.0/16 ", "127.0.0.1", "fd00::/16", "::1"])
+    opened = Networks.parse([" 10.1.0.0/16 ", "127.0.0.1", "fd00::/16", "::1"])
     named = any(
         address in ipaddress.ip_network(network)
         for network in ("10.1.0.0/16", "127.0.0.1/32", "fd00::/16", "::1/128")
@@ -110,21 +110,21 @@ def test_what_is_named_is_opened_and_nothing_else(
 
 
 def test_an_opened_network_is_opened_for_mapped_addresses_too() -> None:
-    opened = Networks.of(["10.1.2.3/16"])
+    opened = Networks.parse(["10.1.2.3/16"])
     assert opened.refusal("::ffff:10.1.255.255") is None
     assert opened.refusal("::ffff:10.2.0.0") is not None
-    assert not opened.all_open
+    assert not opened.allows_all
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "example.org", "/run/docker.sock", "1.2.3"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     assert CLOSED.refusal(text) is not None
     with pytest.raises(UserError, match="FOCUSCRAWL_PRIVATE_ADDRESSES"):
-        Networks.of([text])
+        Networks.parse([text])
 
 
 def test_bare_addresses_are_told_from_names() -> None:
-    assert literal("127.0.0.1") == "127.0.0.1"
-    assert literal("::1") == "::1"
-    assert literal("localhost") is None
-    assert literal("1.example") is None
+    assert ip_literal("127.0.0.1") == "127.0.0.1"
+    assert ip_literal("::1") == "::1"
+    assert ip_literal("localhost") is None
+    assert ip_literal("1.example") is None

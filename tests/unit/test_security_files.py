@@ -149,7 +149,7 @@ def test_a_critic_that_only_a_crawl_names_is_not_run(
     command = ["apprentice", "train", "crawl", "--web", "demo", "--out", "model"]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 2
-    assert "evil:judge is a program: run it with --critic evil:judge" in result.output
+    assert "add --critic evil:judge" in result.output
     assert not (tmp_path / "marker").exists()
 
 
@@ -204,7 +204,7 @@ def test_python_is_started_in_one_way() -> None:
     starts = {"sys.executable", "ProcessPoolExecutor", "get_context", "Process", "Parallel"}
     known = {
         "processes.py": starts,
-        "tasks.py": {"sys.executable"},  # of Spark's workers, started by Java within `safe_starts`
+        "tasks.py": {"sys.executable"},  # of Spark, within `safe_python_path`
         "run_process.py": {"get_context", "Process"},  # a forkserver, within it as well
         "corpus.py": {"Parallel"},  # the same
     }
@@ -216,7 +216,7 @@ def test_python_is_started_in_one_way() -> None:
         }
         assert used & starts <= known.get(path.name, set()), path
         if used & starts:
-            assert path.name == "processes.py" or "safe_starts" in used, path
+            assert path.name == "processes.py" or "safe_python_path" in used, path
 
 
 def test_databases_are_opened_in_one_place() -> None:

@@ -128,24 +128,24 @@ def test_a_writer_that_fails_says_so_and_writes_nothing_more(store: CrawlStore) 
 
 def test_a_backlog_holds_the_crawl_back(store: CrawlStore) -> None:
     writer = StoreWriter(store, backlog=3)
-    with closing(sqlite3.connect(store.where)) as other:
+    with closing(sqlite3.connect(store.location)) as other:
         other.execute("BEGIN IMMEDIATE")  # somebody else writes: the writer has to wait
         writer.put(seeds(QUEUED))
         for _ in range(5):
             writer.put(VisitRecord(events=[(0, "note", "waits")]))
-        full_while_waiting = writer.full
+        full_while_waiting = writer.is_full
         other.rollback()
     writer.close()
     assert full_while_waiting
-    assert not writer.full
+    assert not writer.is_full
     assert rows(store, "SELECT count(*) FROM events") == [(6,)]
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no crawl"):
+    with pytest.raises(UserError, match="contains no crawl"):
         CrawlStore.open(tmp_path / "crawl.db")
     (tmp_path / "crawl.db").write_bytes(b"Dear diary, this is no database at all. " * 50)
-    with pytest.raises(UserError, match="is no crawl store"):
+    with pytest.raises(UserError, match="is not a crawl store"):
         CrawlStore.open(tmp_path / "crawl.db")
 
 

@@ -57,7 +57,7 @@ def told(fetch: StoredFetch) -> tuple[Any, ...]:
     digest = None if f.digest is None else f.digest + (f.minhash or b"")
     judged = (f.relevance, f.topic, f.canonical, digest, f.duplicate_of, f.memo)
     links = [tuple(link) for link in f.links]
-    return f.seq, f.url, f.status, *judged, f.title, f.error, links, f.again
+    return f.seq, f.url, f.status, *judged, f.title, f.error, links, f.is_revisit
 
 
 def place(fetch: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -109,7 +109,7 @@ def test_what_is_left_out(tmp_path: Path, written: list[VisitRecord]) -> None:
         all_of_it = [*history.fetches()]
         without_links = [fetch._replace(links=()) for fetch in all_of_it]
         assert [*history.fetches(links=False)] == without_links
-        first = [fetch._replace(memo=None) for fetch in without_links if not fetch.again]
+        first = [fetch._replace(memo=None) for fetch in without_links if not fetch.is_revisit]
         assert [*history.first_fetches()] == first
         rows = [link for record in written for link in record.links]
         pairs = [(link.source, link.target) for link in rows]
@@ -120,7 +120,9 @@ def test_what_is_left_out(tmp_path: Path, written: list[VisitRecord]) -> None:
         assert history.last_model() == (models[-1].trained_at_seq, models[-1].state)
         urls = [*history.urls()]
         assert [url.id for url in urls] == [*range(len(urls))]
-        assert [fetch.name for fetch in all_of_it] == [urls[each.url].url for each in all_of_it]
+        assert [fetch.url_text for fetch in all_of_it] == [
+            urls[each.url].url for each in all_of_it
+        ]
         assert [fetch.depth for fetch in all_of_it] == [urls[f.url].depth for f in all_of_it]
         assert [f.referrer for f in all_of_it] == [urls[f.url].referrer for f in all_of_it]
         hosts = [name for record in written for _, name in record.hosts]
@@ -146,7 +148,7 @@ def test_a_page_fetched_again_right_after_itself(tmp_path: Path) -> None:
         ):
             connection.execute(statement)
     fetches = [*History(store).fetches()]
-    assert [(each.again, each.status) for each in fetches] == [
+    assert [(each.is_revisit, each.status) for each in fetches] == [
         (False, 200),
         (True, 304),
         (True, 200),

@@ -152,7 +152,7 @@ def test_of_a_large_store_what_is_damaged_is_said_when_it_is_read(
     path.write_bytes(content)
     with pytest.raises(UserError, match="is damaged"):
         CrawlStore.open(path)
-    monkeypatch.setattr(crawl_store, "SMALL", 0)
+    monkeypatch.setattr(crawl_store, "FULL_CHECK_BYTES", 0)
     with closing(CrawlStore.open(path)) as store:
         assert History(store).n_fetches() == FETCHES  # the rest can be read
         with pytest.raises(UserError, match=rf"^{path} is damaged \(.*malformed\)"):
@@ -189,7 +189,7 @@ def test_of_a_large_store_what_makes_a_command_fail_is_said_in_a_line(
     shutil.copy(whole, path)
     with closing(sqlite3.connect(path)) as database:
         database.executescript(f"{SAID[what]}; {LARGE}")
-    monkeypatch.setattr(crawl_store, "half_seen", set())
+    monkeypatch.setattr(crawl_store, "partly_checked", set())
     results = [
         CliRunner().invoke(main, [name, str(tmp_path), *more]) for name, more in COMMANDS.items()
     ]
@@ -207,7 +207,7 @@ def test_a_fault_of_ours_is_not_taken_for_a_damaged_store(
     shutil.copy(whole, tmp_path / "crawl.db")
     with closing(sqlite3.connect(tmp_path / "crawl.db")) as database:
         database.executescript(LARGE)
-    monkeypatch.setattr(crawl_store, "half_seen", set())
+    monkeypatch.setattr(crawl_store, "partly_checked", set())
 
     def fail(*_: object) -> None:
         raise TypeError("a fault")
@@ -228,9 +228,9 @@ def test_opening_a_large_store_reads_few_of_its_pages(
         return connection
 
     monkeypatch.setattr(crawl_store, "open_database", opened)
-    for small in (crawl_store.SMALL, 0):
+    for small in (crawl_store.FULL_CHECK_BYTES, 0):
         said.clear()
-        monkeypatch.setattr(crawl_store, "SMALL", small)
+        monkeypatch.setattr(crawl_store, "FULL_CHECK_BYTES", small)
         CrawlStore.open(whole, read_only=True).close()
         reads_all = [each for each in said if "quick_check" in each or "NOT coalesce" in each]
         assert len(reads_all) == (1 + len(schema.layout().tables) if small else 1)

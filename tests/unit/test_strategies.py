@@ -105,7 +105,7 @@ def test_installed_strategies_are_found_by_name() -> None:
 def test_an_unknown_strategy_is_answered_with_a_name() -> None:
     with pytest.raises(UserError, match="did you mean best-first"):
         find_strategy("best_first")
-    with pytest.raises(UserError, match=r"there are .*breadth-first"):
+    with pytest.raises(UserError, match=r"available: .*breadth-first"):
         find_strategy("xyz")
 
 
@@ -119,7 +119,7 @@ def test_what_is_no_subclass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(registry, "entry_points", points.select)
     with pytest.raises(
         UserError,
-        match=r"strategy own \(collections:Counter\) is no subclass of focuscrawl.strategies",
+        match=r"strategy own \(collections:Counter\) is not a subclass of focuscrawl.strategies",
     ):
         find_strategy("own")
 

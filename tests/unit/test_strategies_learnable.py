@@ -12,7 +12,7 @@ import pytest
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.knowledge import Knowledge, add_crawl
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, StoredPage, StrategyContext, make_strategy
 from focuscrawl.strategies.knowledge_strategy import CorrectedStrategy, initial_keywords
@@ -37,7 +37,7 @@ def knowledge(tmp_path: Path) -> Iterator[Knowledge]:
         for i in range(9)
     ]
     others = [fetch(f"http://i.example/{i}", 0.0, texts=("Tax",)) for i in range(9)]
-    learn(
+    add_crawl(
         tmp_path / "k.db",
         crawl(1, fetch(URLS[0], 0.8, anchors=("boats",)), fetch(URLS[1], 0.1), *boats, *others),
     )
@@ -163,10 +163,10 @@ def test_later_crawls_know_more(knowledge: Knowledge) -> None:
         ({"alpha": -0.1}, "alpha"),
         ({"beta": "much"}, "beta"),
         ({"page": "none"}, "page must be"),
-        *(({"keywords": each}, "list of texts") for each in ("boats", 5, None, {"a": 1}, [3])),
-        ({"bases": ["seeds"]}, "bases must be a list of some of keywords, prediction"),
-        ({"bases": [[]]}, "list of some"),
-        ({"first": 3}, "list of some"),
+        *(({"keywords": each}, "list of strings") for each in ("boats", 5, None, {"a": 1}, [3])),
+        ({"bases": ["seeds"]}, "bases must be a list with values from keywords, prediction"),
+        ({"bases": [[]]}, "list with values"),
+        ({"first": 3}, "list with values"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], said: str) -> None:
@@ -184,7 +184,7 @@ def test_what_is_known_decides_and_the_learner_keeps_the_rest() -> None:
     inner = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
     alone = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
     assert inner.learns
-    informed = CorrectedStrategy(inner, ask, names, sure=0.9)
+    informed = CorrectedStrategy(inner, ask, names, weight=0.9)
     assert informed.learns
     for each in (informed, alone):
         each.observe(0, 0.5, None)

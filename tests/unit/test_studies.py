@@ -162,7 +162,7 @@ def test_too_few_sites_are_one_line(tmp_path: Path) -> None:
     web = departments.make(tmp_path)
     (tmp_path / "sites.txt").write_text(web.doors[3])
     code, output = _paths(web, tmp_path / "sites.txt", tmp_path / "o")
-    assert (code, "takes three sites" in output) == (2, True)
+    assert (code, "needs three sites" in output) == (2, True)
     assert not (tmp_path / "o").exists()
 
 
@@ -205,9 +205,9 @@ def test_a_crawl_judged_anew_goes_where_the_wider_topic_leads() -> None:
     assert alarm is not None
     assert alarm.proposals[0].topic in (sibling, "/Money")
     wide = whole.relevance("/Money")
-    wider = crawl.again(wide)
+    wider = crawl.rejudged(wide)
     assert wider.fetched == crawl.fetched
-    marked = [page for page, _ in wider.go_on(50)]
+    marked = [page for page, _ in wider.fetch(50)]
     assert wide[marked].mean() > 0.4
     assert not set(marked) & set(crawl.fetched)
 

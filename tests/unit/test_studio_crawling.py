@@ -64,7 +64,7 @@ def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder)
         ({"name": "-s"}, "not a valid name"),
         ({"budget": "many"}, "not a number of fetches"),
         ({"budget": "-1"}, "not a number of fetches"),
-        ({"seeds": "file:///etc/passwd"}, "no http"),
+        ({"seeds": "file:///etc/passwd"}, "not an http"),
         ({"web": "/etc/passwd"}, "no recording"),
         ({"web": "-x"}, "no recording"),
         ({"strategy": "evil"}, "no strategy"),
@@ -120,7 +120,7 @@ def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
     assert found is not None
     assert found.outlook is not None, found.error
     assert [page.url for page in found.outlook.pages] == seeds
-    assert any("no start page is on the topic" in each for each in found.outlook.warnings)
+    assert any("no start page is relevant" in each for each in found.outlook.warnings)
     assert ask(name="second", budget="70000") is found
     assert dict(found.outlook.facts(70_000))["disk"].endswith("for 70,000 fetches")
     asked = parse_crawl_form(folder, {**said, "critic": "models/demo", "topic": "/Nothing"})

@@ -10,7 +10,7 @@ import pytest
 
 from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import plain_below
+from focuscrawl.foundation.files import safe_join
 from focuscrawl.studio import jobs as jobs_module
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import check_arguments, parse_crawl_form, start_crawl
@@ -210,17 +210,17 @@ def test_a_recording_beside_a_crawl_is_no_link(folder: StudioFolder, outside: Pa
 
 
 def test_a_path_below_a_folder_stays_there(tmp_path: Path) -> None:
-    assert plain_below(tmp_path, "a/b/c") == tmp_path / "a" / "b" / "c"
-    assert plain_below(tmp_path, "./a//b") == tmp_path / "a" / "b"
+    assert safe_join(tmp_path, "a/b/c") == tmp_path / "a" / "b" / "c"
+    assert safe_join(tmp_path, "./a//b") == tmp_path / "a" / "b"
     for name in ("..", "a/../b", "/etc/passwd", "//etc", "a\0b"):
         with pytest.raises(UserError, match="leads out of"):
-            plain_below(tmp_path, name)
+            safe_join(tmp_path, name)
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "root").symlink_to(tmp_path)
     for name in ("dangling", "dangling/x", "root/root/x"):
         with pytest.raises(UserError, match="is a link"):
-            plain_below(tmp_path, name)
-    assert plain_below(tmp_path / "root", "a") == tmp_path / "root" / "a"  # as the user named it
+            safe_join(tmp_path, name)
+    assert safe_join(tmp_path / "root", "a") == tmp_path / "root" / "a"  # as the user named it
 
 
 def test_job_files_are_no_links(folder: StudioFolder, outside: Path) -> None:

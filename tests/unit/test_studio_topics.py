@@ -39,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_phrase_and_pages_make_a_topic(folder: StudioFolder) -> None:
     said = {"name": "knots", "words": "knots, rope work", "urls": "HTTP://A.example\nb.example"}
-    with pytest.raises(UserError, match="no http"):
+    with pytest.raises(UserError, match="not an http"):
         create_topic(folder, said)
     assert not (folder.root / "knots").exists()
     made = create_topic(folder, {**said, "urls": "HTTP://A.example\n\n# mine\nhttp://b.example/x"})

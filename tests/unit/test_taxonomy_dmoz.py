@@ -194,5 +194,5 @@ def test_a_topic_in_pieces_gives_the_sample_of_the_whole(
 def test_what_is_not_dmoz(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("url,topic\n")
-    with pytest.raises(UserError, match=r"no Dmoz topics in it; give it a content\.rdf\.u8"):
+    with pytest.raises(UserError, match=r"has no Dmoz topics; give a file content\.rdf\.u8"):
         read_dmoz(path)

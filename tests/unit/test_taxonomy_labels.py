@@ -46,11 +46,11 @@ def test_rows_come_one_by_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "empty file; it needs the columns url,topic"),
-        (b"url,topic\n", "no rows"),
+        (b"", "is empty: it needs the columns url,topic"),
+        (b"url,topic\n", "no rows below"),
         (
             b"url,page_class,university\nu,c,v\n",
-            "has the columns url,page_class,university; it needs the columns url,topic,[split]",
+            "has the columns url,page_class,university: it needs the columns url,topic,[split]",
         ),
         (b"url,topic\nhttp://a/\n", "row 1 has no topic"),
         (b"url,topic\n,/A\n", "row 1 has no url"),
@@ -69,7 +69,7 @@ def test_a_table_that_cannot_be_used_is_one_line(
         read_labels(path)
     message = str(error.value)
     assert says in message
-    assert message.startswith(f"{path}: ")
+    assert message.startswith(f"{path}")
     assert "\n" not in message
 
 

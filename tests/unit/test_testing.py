@@ -189,21 +189,21 @@ class TrainsNobody(TfidfCentroid):
         (scores_what_it_refuses, "refused_links_give_no_score"),
         (forgets_urls, "refused_links_give_no_score"),
         (needs_links, "page_without_links_is_accepted"),
-        (Generous, "worth_is_a_share"),
+        (Generous, "page_value_is_a_share"),
         (clocked, "crawls_can_be_repeated"),
         (writes_to_pages, "crawls_can_be_repeated"),
-        (RecallsOther, "recall_is_like_expand"),
+        (RecallsOther, "restore_page_equals_expand"),
         (CountsPages, "resumed_crawl_equals_uninterrupted_crawl"),
         (partial(ForgetsItsState, every=7), "resumed_crawl_equals_uninterrupted_crawl"),
-        (LearnsNothing, "learning_strategy_has_lessons"),
-        (Secretive, "learning_strategy_has_lessons"),
+        (LearnsNothing, "learning_strategy_trains"),
+        (Secretive, "learning_strategy_trains"),
         (
             partial(LearnsOfWhatComesLater, every=7),
-            "lesson_uses_only_earlier_pages",
+            "training_uses_only_earlier_pages",
         ),
-        (GoesByNumbers, "links_can_be_recalled_in_another_process"),
-        (RecallsTheFirstOnly, "links_can_be_recalled_in_another_process"),
-        (RecallsTheFirstOnly, "recall_all_is_recall_of_each"),
+        (GoesByNumbers, "links_can_be_restored_in_another_process"),
+        (RecallsTheFirstOnly, "links_can_be_restored_in_another_process"),
+        (RecallsTheFirstOnly, "restore_pages_equals_restore_page"),
         (partial(TrainsNobody, every=7), "one_process_can_train_for_all"),
     ],
 )
@@ -217,7 +217,8 @@ def test_what_is_wrong_with_a_strategy_is_found(
 def test_the_check_that_fails_is_named() -> None:
     with pytest.raises(AssertionError) as failed:
         check_strategy(Generous)
-    assert re.match("check worth_is_a_share of <class '.*Generous'>", failed.value.__notes__[0])
+    note = failed.value.__notes__[0]
+    assert re.match("check page_value_is_a_share of <class '.*Generous'>", note)
     with pytest.raises(AssertionError) as failed:
         check_critic(sure)
     assert re.match("check relevance_is_a_probability of ", failed.value.__notes__[0])
@@ -323,7 +324,7 @@ def test_a_web_in_memory_is_a_web() -> None:
     assert (moved.status, none) == (301, None)
     assert WEB.fingerprint == TinyWeb(PAGES, redirects=MOVED).fingerprint
     assert WEB.fingerprint != TinyWeb(PAGES).fingerprint
-    with pytest.raises(ValueError, match="is no absolute http"):
+    with pytest.raises(ValueError, match="is not an absolute http"):
         TinyWeb({"/leaf": ""})
 
 
@@ -349,7 +350,7 @@ def test_a_rehearsal_is_what_the_loop_does(tmp_path: Path) -> None:
     ).run(10)
     real = crawl(tmp_path / "c", web, [SEED], critic=KeywordCritic("tea"))
     assert rehearsed.order == [visit.url for visit in real] == ALL[:3]
-    with pytest.raises(ValueError, match="is no URL of the web"):
+    with pytest.raises(ValueError, match="is not a URL of the web"):
         SimulatedCrawl(rehearsed.strategy, web, ["http://c.example/"], critic=KeywordCritic("tea"))
 
 

@@ -201,7 +201,7 @@ def test_where_nothing_more_can_be_written_nobody_is_told_to_remove_texts(
         check=True,
     )
     (line,) = done.stdout.splitlines()
-    assert "see whether the disk has room" in line
+    assert "check the free disk space" in line
     assert "remove" not in line
 
 
@@ -213,7 +213,7 @@ def test_what_is_no_store_of_texts_is_to_be_removed(tmp_path: Path) -> None:
             database.execute("CREATE TABLE page (other TEXT)")
             database.close()
         with (
-            pytest.raises(UserError, match="remove it, texts are extracted anew"),
+            pytest.raises(UserError, match="texts are extracted again"),
             TextStore(tmp_path) as s,
         ):
             s.get(b"1", "trafilatura")

@@ -120,7 +120,7 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
         ('critic = "models/x"', "topics is empty: name classes of models/x"),
         ('bad = ["http://a.example/"]', "does not define a topic"),
         ('critic = "m"\ntopics = ["/A"]\nname = "/B"', "name and critic exclude each other"),
-        ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is no http"),
+        ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is not an http"),
         ('good = ["http://a.b/", "http://c.d/"]\nbad = ["http://a.b"]', "is both good and bad"),
         (
             'words = ["x"]\n[classes]\n"/A/B" = ["http://a.b/"]\n"/A/C" = ["http://a.b/"]',
@@ -134,7 +134,7 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
         ("a" + ".a" * 100_000 + " = 1", "more than 64 parts"),
         ("[" + "a . " * 50_000 + "a]", "more than 64 parts"),
         ("critic = " + "9" * 100_000, "is no TOML file"),
-        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", "no http(s) URL"),
+        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", "not an http(s) URL"),
         ("x" * 100_000 + " = 1", "unknown key"),
     ],
     ids=lambda text: text[:20],

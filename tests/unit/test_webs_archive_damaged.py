@@ -18,7 +18,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import captures, open_web
 from focuscrawl.webs.capture_index import write_index
-from focuscrawl.webs.warc_reading import SEEN
+from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES
 
 from .archives import INDICES, archive, change, fetched, warc_record
 
@@ -54,12 +54,12 @@ def asked(*arguments: str) -> str:
     [
         (b"", "is empty"),
         (b"!OpenWayback-CDXJ 1.0\n", "is empty"),
-        (b" CDX N b a m s k r M S V g\nb)/ 20200101000000 x\n", "a line that is no CDXJ"),
-        (b"a)/ 20200101000000 {}\n", "a line that is no CDXJ"),
-        (b"a)/ 20200101000000 " + b"[" * 30_000, "a line that is no CDXJ"),
-        (b'a)/ 2020 {"url": "x"}\n', "a line that is no CDXJ"),
-        (b"\xff\xfe\x00\n", "a line that is no CDXJ"),
-        (b"a" * 200_000, "a line without an end"),
+        (b" CDX N b a m s k r M S V g\nb)/ 20200101000000 x\n", "an invalid CDXJ line"),
+        (b"a)/ 20200101000000 {}\n", "an invalid CDXJ line"),
+        (b"a)/ 20200101000000 " + b"[" * 30_000, "an invalid CDXJ line"),
+        (b'a)/ 2020 {"url": "x"}\n', "an invalid CDXJ line"),
+        (b"\xff\xfe\x00\n", "an invalid CDXJ line"),
+        (b"a" * 200_000, "a line of more than"),
     ],
 )
 def test_what_is_no_cdxj_is_one_line(content: bytes, said: str, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_cdxj_that_was_cut_is_told_when_it_is_opened(tmp_path: Path) -> None:
     lines = [f"example,a)/{n:05} 20200101000000 {said}\n" for n in range(2000)]
     path = tmp_path / "a.cdxj"
     path.write_text("".join(lines)[:-9])
-    with pytest.raises(UserError, match=r"a\.cdxj has a line that is no CDXJ near byte 1"):
+    with pytest.raises(UserError, match=r"a\.cdxj has an invalid CDXJ line near byte 1"):
         open_web(str(path))
 
 
@@ -96,7 +96,7 @@ def test_what_no_capture_says_is_one_line(
 ) -> None:
     index = archive(tiny, tmp_path, "web.cdxj")
     change(index, **changes)
-    assert "a line that is no CDXJ near byte 0" in asked("info", str(index))
+    assert "an invalid CDXJ line near byte 0" in asked("info", str(index))
 
 
 @pytest.mark.parametrize("blocks", [1, 2])
@@ -114,13 +114,13 @@ def test_lines_out_of_order_are_one_line(
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        ({"url_surtkey": None}, "it has no url_surtkey"),
-        ({"warc_record_offset": None}, "it has no warc_record_offset"),
-        ({"warc_record_length": [-5]}, "a row that is no capture (a number is none)"),
-        ({"fetch_time": [None]}, "a row that is no capture (no time or no key)"),
-        ({"fetch_time": [7]}, "a row that is no capture (no time or no key)"),
-        ({"url": [b"x"]}, "a row that is no capture (a text is none)"),
-        ({"url_surtkey": [5]}, "does not say between which keys"),
+        ({"url_surtkey": None}, "the column url_surtkey is missing"),
+        ({"warc_record_offset": None}, "the column warc_record_offset is missing"),
+        ({"warc_record_length": [-5]}, "an invalid row (a field is not a whole number)"),
+        ({"fetch_time": [None]}, "an invalid row (time or key is missing)"),
+        ({"fetch_time": [7]}, "an invalid row (time or key is missing)"),
+        ({"url": [b"x"]}, "an invalid row (a field is not a text)"),
+        ({"url_surtkey": [5]}, "has no statistics of the column"),
     ],
 )
 def test_what_is_no_columnar_index_is_one_line(
@@ -143,7 +143,7 @@ def test_row_groups_beyond_measure_are_refused(
     tiny: TinyWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index = archive(tiny, tmp_path, "web.parquet")
-    monkeypatch.setattr(columnar, "_MOST_ROWS", 5)
+    monkeypatch.setattr(columnar, "_MAX_GROUP_ROWS", 5)
     assert "has row groups of 13 rows" in asked("info", str(index))
 
 
@@ -151,14 +151,14 @@ def test_row_groups_beyond_measure_are_refused(
     ("web", "said"),
     [
         ("{0}/none.cdxj", "cannot read"),
-        ("{0}/none.parquet", "cannot read"),
+        ("{0}/none.parquet", "does not exist"),
         ("{0}", "/*.parquet for the tables of an index"),
-        ("{0}/a.cdx", "a sorted .cdxj, unpacked, or .parquet"),
-        ("{0}/a.cdxj.gz", "a sorted .cdxj, unpacked, or .parquet"),
-        ("s3://bucket/a.index", "no recorded web at"),
-        ("nosuch://bucket/a.cdxj", "is on no file system"),
-        ("s3://key:hush@bucket/a.cdxj", "it holds no password"),
-        ("s3://key:hush@[bucket/a.cdxj", "is on no file system"),
+        ("{0}/a.cdx", "a sorted, uncompressed .cdxj file, or .parquet"),
+        ("{0}/a.cdxj.gz", "a sorted, uncompressed .cdxj file, or .parquet"),
+        ("s3://bucket/a.index", "there is no recorded web"),
+        ("nosuch://bucket/a.cdxj", "cannot open the file system of"),
+        ("s3://key:hush@bucket/a.cdxj", "must not contain a password"),
+        ("s3://key:hush@[bucket/a.cdxj", "cannot open the file system of"),
     ],
 )
 def test_names_that_lead_to_no_index(web: str, said: str, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_no_index_is_half_written(tiny: TinyWeb, tmp_path: Path) -> None:
     (tmp_path / "b.warc").write_bytes(b"no WARC")
     out, files = str(tmp_path / "x" / "a.cdxj"), [str(warc), str(tmp_path / "b.warc")]
     assert "cannot write" in asked("index", str(warc), "--out", out, "--base", str(tmp_path))
-    assert "an index ends in" in asked("index", str(warc), "--out", str(tmp_path / "a.txt"))
+    assert "end the name in" in asked("index", str(warc), "--out", str(tmp_path / "a.txt"))
     assert "is not below" in asked("index", str(warc), "--out", out)
     for name in INDICES:
         assert "b.warc is not a WARC" in asked("index", *files, "--out", str(tmp_path / name))
@@ -184,12 +184,12 @@ def test_no_index_is_half_written(tiny: TinyWeb, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"offset": 3}, "no record of it at byte 3"),
+        ({"offset": 3}, "no record of this URL at byte 3"),
         ({"offset": 10**14}, "at byte 100,000,000,000,000"),
-        ({"length": 20}, "no record of it"),
-        ({"filename": "none.warc.gz"}, "none.warc.gz is not there"),
+        ({"length": 20}, "no record of this URL"),
+        ({"filename": "none.warc.gz"}, "none.warc.gz does not exist"),
         ({"filename": "warcs"}, "warcs"),
-        ({"url": "https://b.example/"}, "no record of it"),
+        ({"url": "https://b.example/"}, "no record of this URL"),
     ],
 )
 def test_a_record_that_is_not_there_is_a_failure(
@@ -222,7 +222,7 @@ def test_no_file_name_leads_out_of_the_archive(
 
     monkeypatch.setattr(web, "_open", opened)
     answer = fetched(web, "https://b.example/")
-    assert "leads out of" in answer.failure
+    assert "which is outside" in answer.failure
 
 
 def test_of_a_record_no_more_is_read_than_may_count(
@@ -237,10 +237,10 @@ def test_of_a_record_no_more_is_read_than_may_count(
         sizes.append(size)
         return data[offset : offset + size]
 
-    monkeypatch.setattr(web, "_opened", lambda _: SimpleNamespace(read_at=read_at))
+    monkeypatch.setattr(web, "_open_warc", lambda _: SimpleNamespace(read_at=read_at))
     answer = fetched(web, "https://b.example/")
     assert (answer.body, answer.failure) == (b"b", "")  # it ends where its gzip member does
-    assert sizes == [SEEN]
+    assert sizes == [MAX_RECORD_BYTES]
 
 
 def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path:
     (tmp_path / "warcs" / "pages.warc.gz").unlink()
     os.mkfifo(tmp_path / "warcs" / "pages.warc.gz")
     answer = fetched(open_web(str(index)), "https://b.example/")
-    assert "is no plain file" in answer.failure
+    assert "is not a regular file" in answer.failure
 
 
 @pytest.mark.parametrize("name", ["warcs", "warcs/pages.warc.gz"])
@@ -278,7 +278,7 @@ def test_no_link_in_a_folder_of_tables_is_followed(tiny: TinyWeb, tmp_path: Path
 @pytest.mark.parametrize("name", INDICES)
 def test_a_pipe_in_place_of_an_index_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / name)
-    assert "is no plain file" in asked("info", str(tmp_path / name))
+    assert "is not a regular file" in asked("info", str(tmp_path / name))
 
 
 def record(date: str, body: bytes) -> bytes:
@@ -302,7 +302,7 @@ def test_of_a_plain_record_all_has_to_be_there(tmp_path: Path) -> None:
     write_index([tmp_path / "a.warc"], tmp_path / "a.cdxj", tmp_path)
     change(tmp_path / "a.cdxj", length=len(whole) - 100)
     cut = fetched(open_web(str(tmp_path / "a.cdxj")), "http://a.example/")
-    assert "not all of it" in cut.failure
+    assert "an incomplete record" in cut.failure
 
 
 def test_pages_whose_file_is_missing_fail_and_the_crawl_goes_on(
@@ -326,6 +326,6 @@ def test_pages_whose_file_is_missing_fail_and_the_crawl_goes_on(
     failed = pages[pages["status"] == 0]
     assert len(pages) == 40
     assert 3 < len(failed) < 37
-    expected = f"not in the archive: {tmp_path}/none.warc.gz is not there"
+    expected = f"not in the archive: {tmp_path}/none.warc.gz does not exist"
     assert set(failed["error"]) == {expected}
-    assert "is not there" in asked("get", str(index), failed["url"].iloc[0])
+    assert "does not exist" in asked("get", str(index), failed["url"].iloc[0])

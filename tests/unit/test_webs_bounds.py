@@ -15,10 +15,9 @@ import pytest
 from longer import long
 
 from focuscrawl import settings
-from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.webs import RecordedWeb, warc_reading
-from focuscrawl.webs.warc_reading import Scan
-from focuscrawl.webs.web_protocol import LARGEST_BODY, LARGEST_HEAD, LONGEST_URL, read_page
+from focuscrawl.webs.warc_reading import WarcScan
+from focuscrawl.webs.web_protocol import MAX_BODY_BYTES, MAX_HEAD_BYTES, read_page
 
 from .archives import fetched
 from .archives import warc_record as record
@@ -95,7 +94,7 @@ def written(path: Path, *records: bytes) -> RecordedWeb:
 
 
 def test_the_limits_are_those_of_the_live_web() -> None:
-    assert (settings.DOWNLOAD_MAXSIZE, MAX_URL) == (LARGEST_BODY, LONGEST_URL)
+    assert settings.DOWNLOAD_MAXSIZE == MAX_BODY_BYTES
 
 
 @pytest.mark.parametrize("coding", BOMBS)
@@ -114,11 +113,11 @@ def test_a_body_is_unpacked_as_far_as_a_crawl_would(coding: str, tmp_path: Path)
 def test_the_largest_body_is_served_whole(
     pack: Callable[[bytes], bytes], over: int, tmp_path: Path
 ) -> None:
-    body = pack(b"a" * (LARGEST_BODY + over))
+    body = pack(b"a" * (MAX_BODY_BYTES + over))
     fields = ["Content-Encoding: gzip"] if body.startswith(b"\x1f") else []
     web = written(tmp_path / "web.warc.gz", member(record("bad", http(body, *fields))))
     answer = fetched(web, BAD)
-    assert (len(answer.body), answer.too_large) == ((0, True) if over else (LARGEST_BODY, False))
+    assert (len(answer.body), answer.too_large) == ((0, True) if over else (MAX_BODY_BYTES, False))
 
 
 @pytest.mark.parametrize("suffix", [".warc", ".warc.gz"])
@@ -162,9 +161,9 @@ def test_a_length_beyond_measure_is_no_length(digits: int, suffix: str, tmp_path
 @pytest.mark.parametrize(
     "head",
     [
-        http(b"", "a: b\r\n" * LARGEST_HEAD),
-        http(b"", "a: b" + "\r\n c" * LARGEST_HEAD),
-        http(b"", "a: " + "b" * LARGEST_HEAD),
+        http(b"", "a: b\r\n" * MAX_HEAD_BYTES),
+        http(b"", "a: b" + "\r\n c" * MAX_HEAD_BYTES),
+        http(b"", "a: " + "b" * MAX_HEAD_BYTES),
     ],
     ids=["fields", "folds", "a long field"],
 )
@@ -230,13 +229,13 @@ class Counting(BytesIO):
 )
 def test_what_only_begins_like_records_is_not_read_over_and_over(noise: bytes) -> None:
     file = Counting(good("first") + noise + good("last"))
-    names = [found.target.removeprefix(HOST) for found in Scan(Path("web.warc"), file)]
+    names = [found.target.removeprefix(HOST) for found in WarcScan(Path("web.warc"), file)]
     assert (names[0], names[-1]) == ("first", "last")
     assert file.counted < 1000 * len(noise)
 
 
 def test_a_search_in_noise_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(warc_reading, "_MOST_WASTED", 1 << 22)
+    monkeypatch.setattr(warc_reading, "_MAX_WASTED", 1 << 22)
     path = tmp_path / "web.warc.gz"
     first = member(good("first"))
     # FLG 0x1f: a header with a name, which goes on until there is a zero

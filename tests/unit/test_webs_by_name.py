@@ -15,7 +15,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder, open_web
-from focuscrawl.webs.opening import open_named, open_webs
+from focuscrawl.webs.opening import open_web_from_file, open_webs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,13 +90,13 @@ def test_what_is_no_warc_file_is_refused_in_one_line(tmp_path: Path, content: by
 def test_recordings_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "table.gz"
     path.write_bytes(gzip.compress(b"a,b,c\n" * 100_000))
-    with pytest.raises(UserError, match="no whole WARC record"):
+    with pytest.raises(UserError, match="no complete WARC record"):
         open_web(str(path))
     plain = gzip.decompress(write(tmp_path / "web.warc.gz", 3).read_bytes())
     path.write_bytes(gzip.compress(plain))
     with pytest.raises(UserError, match="warcio recompress"):
         open_web(str(path))
-    with pytest.raises(UserError, match="holds no page"):
+    with pytest.raises(UserError, match="contains no page"):
         RecordedWeb(write(tmp_path / "posted.warc.gz", 2, method="POST"))
 
 
@@ -105,7 +105,7 @@ def test_recordings_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     [
         ("nowhere.warc", r"nowhere\.warc"),
         ("{0}", "folder"),
-        ("{0}/web.warc.xz", "unpack"),
+        ("{0}/web.warc.xz", "decompress"),
         *((f"demo:{scale}", "demo:") for scale in ("", "no", "0", "-1", "inf", "nan")),
     ],
 )
@@ -137,18 +137,18 @@ def test_a_cache_that_cannot_be_written_is_named(
         ("index.cdxj,s3://b/warcs?endpoint_override=127.0.0.1:9", "on another machine"),
         ("hdfs://127.0.0.1:9/x.cdxj@3", "on another machine"),
         ("file:///x.cdxj", "on another machine"),
-        ("/proc/kmsg", "no recording"),
-        ("/dev/../dev/zero", "no recording"),
-        ("/sys/x.cdxj,/tmp", "no recording"),
-        ("demo:1e300", "name it with --web"),
-        ("demo:99999@2", "name it with --web"),
+        ("/proc/kmsg", "a system file"),
+        ("/dev/../dev/zero", "a system file"),
+        ("/sys/x.cdxj,/tmp", "a system file"),
+        ("demo:1e300", "with --web"),
+        ("demo:99999@2", "with --web"),
         ("linked.warc.gz", "is a link to"),
         ("linked.warc.gz@7,1", "is a link to"),
-        ("waiting.warc.gz", "is no plain file"),
-        ("\0", "which is none"),
+        ("waiting.warc.gz", "is not a regular file"),
+        ("\0", "which is not a valid name"),
         ("x" * 5_000, "File name too long"),
         ("~nobody/x.warc", "no recorded web"),
-        ("demo" + "@1" * 5_000, "which is none"),
+        ("demo" + "@1" * 5_000, "which is not a valid name"),
     ],
 )
 def test_what_a_file_names_is_a_plain_file_of_this_machine(
@@ -158,14 +158,14 @@ def test_what_a_file_names_is_a_plain_file_of_this_machine(
     (tmp_path / "linked.warc.gz").symlink_to(write(tmp_path / "web.warc.gz", 1))
     os.mkfifo(tmp_path / "waiting.warc.gz")
     with pytest.raises(UserError, match=said) as refused:
-        open_named(name, "topic.toml")
+        open_web_from_file(name, "topic.toml")
     assert "secret" not in str(refused.value)
 
 
 def test_a_file_may_name_recordings_and_the_synthetic_web(tmp_path: Path) -> None:
     path = write(tmp_path / "web.warc.gz", 1)
     for name in (str(path), f"{path}@2", "demo", "demo:0.5@2,1"):
-        assert open_named(name, "topic.toml").fingerprint == open_web(name).fingerprint
+        assert open_web_from_file(name, "topic.toml").fingerprint == open_web(name).fingerprint
 
 
 def test_what_the_user_names_may_be_a_link_and_no_pipe(tmp_path: Path) -> None:
@@ -173,13 +173,13 @@ def test_what_the_user_names_may_be_a_link_and_no_pipe(tmp_path: Path) -> None:
     link.symlink_to(write(tmp_path / "web.warc.gz", 1))
     assert len(RecordedWeb(link)) == 1
     os.mkfifo(pipe)
-    with pytest.raises(UserError, match="is no plain file"):
+    with pytest.raises(UserError, match="is not a regular file"):
         open_web(str(pipe))
 
 
 def test_a_copy_of_a_recording_in_another_process_is_as_plain(tmp_path: Path) -> None:
     path = write(tmp_path / "web.warc.gz", 1)
-    copy = pickle.dumps(open_named(str(path), "topic.toml"))
+    copy = pickle.dumps(open_web_from_file(str(path), "topic.toml"))
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UserError, match="is a link to"):

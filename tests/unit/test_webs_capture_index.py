@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from focuscrawl.errors import UserError
 from focuscrawl.webs import capture_index, captures, open_web
 from focuscrawl.webs.capture_index import write_index
-from focuscrawl.webs.captures import best_of
+from focuscrawl.webs.captures import select_captures
 
 from .archives import archive, capture
 
@@ -47,7 +47,7 @@ pytestmark = pytest.mark.usefixtures("own_cache")
     ],
 )
 def test_which_capture_of_a_url_counts(known: list[Capture], best: int | None) -> None:
-    found = best_of(iter(known), frozenset({"a.example/"}))
+    found = select_captures(iter(known), frozenset({"a.example/"}))
     expected = {} if best is None else {"a.example/": known[best]}
     assert found == expected
 
@@ -63,11 +63,11 @@ def test_every_line_is_found_wherever_blocks_end(numbers: list[int], block: int)
     ]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(captures, "_BLOCK", block + 350)
-        patch.setattr(captures, "LONGEST_LINE", block + 300)
+        patch.setattr(captures, "MAX_LINE_BYTES", block + 300)
         patch.setattr(captures, "_TAIL", block // 8)
         path = Path(folder) / "a.cdxj"
         path.write_bytes(
-            b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(captures.line_of, kept)))
+            b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(captures.format_cdxj_line, kept)))
         )
 
         index = captures.CdxjIndex(fs.LocalFileSystem(), str(path), "a.cdxj")
@@ -103,7 +103,7 @@ def test_few_row_groups_are_read_and_few_are_held(
         return whole(index, group)
 
     monkeypatch.setattr(columnar.ColumnarIndex, "_batches", counting)
-    monkeypatch.setattr(columnar, "_HELD", 150)
+    monkeypatch.setattr(columnar, "_CACHED_ROWS", 150)
     web = ArchiveWeb(str(tmp_path / "web.parquet"))
     (url,) = table["url"].to_pylist()[77:78]
     read.clear()
@@ -111,7 +111,7 @@ def test_few_row_groups_are_read_and_few_are_held(
     assert read == [1]
     assert web.resolve(sorted(table["url"].to_pylist())) == sorted(table["url"].to_pylist())
     assert isinstance(web._index, columnar.ColumnarIndex)
-    assert len(web._index._held) <= 3
+    assert len(web._index._cached) <= 3
 
 
 def test_a_table_as_common_crawl_publishes_it_is_read_part_by_part(
@@ -133,5 +133,5 @@ def test_a_table_as_common_crawl_publishes_it_is_read_part_by_part(
     urls = [*recorded.urls()]
     assert web.resolve(urls) == urls
     assert [*map(web.fetch, urls)] == [*map(recorded.fetch, urls)]
-    with pytest.raises(UserError, match="not sorted by its keys"):
+    with pytest.raises(UserError, match="is not sorted"):
         [*web.urls()]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.webs import open_web
-from focuscrawl.webs.changing_web import NEVER, ChangingWeb, Lives
+from focuscrawl.webs.changing_web import NEVER, ChangingWeb, PageTimelines
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.web_protocol import Answer, not_modified
+from focuscrawl.webs.web_protocol import Answer, is_not_modified
 
 from .archives import fetched
 from .shelves import Shelf, at
@@ -44,7 +44,7 @@ def test_pages_come_change_move_and_go(demo: SyntheticWeb) -> None:
             answer = web.fetch(url)
             if answer is None:
                 assert web.resolve([url]) == [None]
-                assert Lives(0).of(url).born > version
+                assert PageTimelines(0).of(url).added > version
                 continue
             assert web.resolve([url]) == [url]
             if answer.status == 301:
@@ -83,10 +83,10 @@ def test_what_changed_says_so_and_nothing_else_does(demo: SyntheticWeb) -> None:
             if same:
                 assert dates[i] == dates[i - 1]
                 asked = headers(earlier)
-                assert not_modified(later, asked["etag"], None)
-                assert not_modified(later, None, asked["last-modified"])
+                assert is_not_modified(later, asked["etag"], None)
+                assert is_not_modified(later, None, asked["last-modified"])
             else:
-                assert not not_modified(later, headers(earlier)["etag"], None)
+                assert not is_not_modified(later, headers(earlier)["etag"], None)
 
 
 def test_a_link_comes_with_the_edit_after_its_page() -> None:
@@ -97,15 +97,15 @@ def test_a_link_comes_with_the_edit_after_its_page() -> None:
         shelf.page(name, f"page {name}")
     shown: set[str] = set()
     # the front page is there from the first version on, and edited often, in this state
-    state = next(s for s in range(99) if len(Lives(s).of(at("/")).edits(6)) > 3)
-    lives = Lives(state)
-    for version in range(lives.of(at("/")).born, 7):
+    state = next(s for s in range(99) if len(PageTimelines(s).of(at("/")).edits(6)) > 3)
+    lives = PageTimelines(state)
+    for version in range(lives.of(at("/")).added, 7):
         web = ChangingWeb(shelf, version, state)
         answer = fetched(web, at("/"))
         before, shown = shown, set(parse_page(answer.body, answer.url).links.urls)
         edited = lives.of(at("/")).edits(version)[-1]
-        born = {at(name) for name in names if lives.of(at(name)).born <= edited}
-        assert before <= shown == born
+        added = {at(name) for name in names if lives.of(at(name)).added <= edited}
+        assert before <= shown == added
         assert b"all of them" in answer.body
 
 
@@ -127,14 +127,14 @@ def test_the_same_version_is_the_same_and_states_differ(demo: SyntheticWeb) -> N
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 1 << 30), st.text(max_size=20), st.integers(1, 30))
 def test_lives_are_in_order(state: int, path: str, version: int) -> None:
-    life = Lives(state).of(f"http://h.example/{path}")
-    assert 1 <= life.born < life.removed < NEVER
-    assert life.born < life.moved
+    life = PageTimelines(state).of(f"http://h.example/{path}")
+    assert 1 <= life.added < life.removed < NEVER
+    assert life.added < life.moved
     edits = life.edits(version)
-    assert edits[0] == life.born
+    assert edits[0] == life.added
     assert edits == sorted(set(edits))
     assert set(edits) <= set(life.edits(version + 1))
-    assert Lives(state).of(f"https://h.example/{path}") == life
+    assert PageTimelines(state).of(f"https://h.example/{path}") == life
 
 
 def test_what_is_no_page_is_left_as_it_is() -> None:
@@ -145,8 +145,8 @@ def test_what_is_no_page_is_left_as_it_is() -> None:
     web = ChangingWeb(shelf, 9)
     for path in ("/x.txt", "/gone", "/empty"):
         plain = fetched(shelf, at(path))
-        life = Lives(0).of(at(path))
-        if life.born <= 9 < min(life.removed, life.moved):
+        life = PageTimelines(0).of(at(path))
+        if life.added <= 9 < min(life.removed, life.moved):
             assert web.fetch(at(path)) == plain
     assert web.fetch(at("/never")) is None
     assert web.resolve([at("/never"), at("/moved-here/never")]) == [None, None]
@@ -157,9 +157,9 @@ def test_names_of_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert isinstance(web, ChangingWeb)
     assert (web.name, web.version) == ("demo@3", 3)
     assert web.fingerprint == ChangingWeb(SyntheticWeb(), 3, 7).fingerprint
-    with pytest.raises(UserError, match="counted from 1"):
+    with pytest.raises(UserError, match="the first version is"):
         open_web("demo@0")
-    with pytest.raises(UserError, match="no recorded web at nothing"):
+    with pytest.raises(UserError, match="there is no recorded web nothing"):
         open_web("nothing@2")
     monkeypatch.chdir(tmp_path)
     Path("odd@2").write_text("")
@@ -192,4 +192,4 @@ def test_not_modified(
     fields = [(n, v) for n, v in (("ETag", etag), ("Last-Modified", modified)) if v is not None]
     for status, answer in ((200, expected), (404, False)):
         found = Answer("http://h.example/", status, fields, b"x")
-        assert not_modified(found, none_match, since) is answer
+        assert is_not_modified(found, none_match, since) is answer

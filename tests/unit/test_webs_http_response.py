@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.webs.http_response import Headers, decode, parse_response
+from focuscrawl.webs.http_response import Headers, decode_body, parse_response
 
 TEXT = b"The quick brown fox. " * 1000
 
@@ -70,12 +70,15 @@ def test_content_encodings_are_undone(encoding: str, data: bytes) -> None:
         ("Connection", "close"),
         ("ETag", "1"),
     ]
-    assert decode(headers, packed) == ([("ETag", "1"), ("Content-Length", str(len(data)))], data)
+    assert decode_body(headers, packed) == (
+        [("ETag", "1"), ("Content-Length", str(len(data)))],
+        data,
+    )
 
 
 @pytest.mark.parametrize("encoding", PACKERS)
 def test_a_body_recorded_decoded_is_left_alone(encoding: str) -> None:
-    assert decode([("Content-Encoding", encoding)], TEXT) == ([], TEXT)
+    assert decode_body([("Content-Encoding", encoding)], TEXT) == ([], TEXT)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br"])
@@ -84,13 +87,13 @@ def test_a_body_recorded_decoded_is_left_alone(encoding: str) -> None:
 def test_a_cut_body_gives_its_beginning(encoding: str, cut: float) -> None:
     data = bytes(range(256)) * 200 + TEXT
     packed = PACKERS[encoding](data)
-    _, body = decode([("Content-Encoding", encoding)], packed[: int(cut * len(packed))])
+    _, body = decode_body([("Content-Encoding", encoding)], packed[: int(cut * len(packed))])
     assert data.startswith(body)
 
 
 def test_a_damaged_end_costs_no_beginning() -> None:
     noise = zlib.compress(b"".join(b"%d" % (i * i) for i in range(30_000)), wbits=31)
-    body = decode([("Content-Encoding", "gzip")], noise[:-4000] + b"\xff" * 4000)[1]
+    body = decode_body([("Content-Encoding", "gzip")], noise[:-4000] + b"\xff" * 4000)[1]
     assert body.startswith(b"0149162536")
     assert len(body) > 50_000
 
@@ -102,8 +105,10 @@ def test_chunks_members_and_several_encodings() -> None:
         ("Content-Encoding", "br, identity"),
         ("Content-Encoding", "gzip"),
     ]
-    assert decode(headers, packed) == ([], TEXT[:300])
-    assert decode([("Content-Encoding", "gzip")], gzip.compress(b"a") + gzip.compress(b"b")) == (
+    assert decode_body(headers, packed) == ([], TEXT[:300])
+    assert decode_body(
+        [("Content-Encoding", "gzip")], gzip.compress(b"a") + gzip.compress(b"b")
+    ) == (
         [],
         b"ab",
     )
@@ -111,7 +116,10 @@ def test_chunks_members_and_several_encodings() -> None:
 
 def test_an_unknown_encoding_stays() -> None:
     headers: Headers = [("Content-Encoding", "rot13, gzip")]
-    assert decode(headers, gzip.compress(b"grkg")) == ([("Content-Encoding", "rot13")], b"grkg")
+    assert decode_body(headers, gzip.compress(b"grkg")) == (
+        [("Content-Encoding", "rot13")],
+        b"grkg",
+    )
 
 
 @given(body=st.binary(max_size=200), size=st.integers(1, 50), cut=st.integers(0, 400))
@@ -119,8 +127,8 @@ def test_an_unknown_encoding_stays() -> None:
 def test_chunks_are_joined_as_far_as_they_go(body: bytes, size: int, cut: int) -> None:
     headers = [("Transfer-Encoding", "chunked")]
     sent = chunked(body, size)
-    assert decode(headers, sent)[1] == body
-    got = decode(headers, sent[:cut])[1]
+    assert decode_body(headers, sent)[1] == body
+    got = decode_body(headers, sent[:cut])[1]
     assert body.startswith(got) or got == sent[:cut]
 
 
@@ -136,7 +144,7 @@ def test_any_bytes_decode_to_something(body: bytes, transfer: str, encodings: li
         ("Content-Length", "7"),
         ("Content-Encoding", ", ".join(encodings)),
     ]
-    kept, decoded = decode(headers, body)
+    kept, decoded = decode_body(headers, body)
     assert dict(kept)["Content-Length"] == str(len(decoded))
     codings = [each for each in encodings if each != "identity"]
     assert ("Content-Encoding" in dict(kept)) == ("zz" in codings or len(codings) > 2)

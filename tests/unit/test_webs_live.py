@@ -23,7 +23,7 @@ def fetch(data: bytes, folder: Path) -> Page:
         RawServer(lambda *_: Answer(data), 1) as server,
         WarcRecorder(folder / "pages.warc.gz") as recorder,
     ):
-        return LiveWeb(Networks.of(["127.0.0.0/8"]), recorder).fetch(f"{server.origins[0]}/")
+        return LiveWeb(Networks.parse(["127.0.0.0/8"]), recorder).fetch(f"{server.origins[0]}/")
 
 
 def status(number: str) -> bytes:

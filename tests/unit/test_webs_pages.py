@@ -18,7 +18,7 @@ from .shelves import Shelf, at
 def test_a_page_is_read_in_its_encoding() -> None:
     body = "<p>Stra\xdfe <a href=x>hin</a>".encode("latin-1")
     headers = [("Content-Type", "text/html; charset=latin-1")]
-    answer = HtmlAnswer.of(Answer(at("/"), 200, headers, body))
+    answer = HtmlAnswer.from_answer(Answer(at("/"), 200, headers, body))
     assert answer is not None
     page = answer.parse()
     assert page is not None
@@ -72,12 +72,12 @@ def test_a_page_has_the_url_it_was_asked_by() -> None:
 def test_an_answer_goes_to_another_process_before_it_is_parsed() -> None:
     web = Shelf()
     web.page("/", "jazz")
-    found = HtmlAnswer.of(fetched(web, at("/")))
+    found = HtmlAnswer.from_answer(fetched(web, at("/")))
     assert found is not None
     here = found.parse()
     assert here is not None
     assert pickle.loads(pickle.dumps(found)).parse().tokens == here.tokens
-    assert HtmlAnswer.of(None) is None
+    assert HtmlAnswer.from_answer(None) is None
 
 
 def test_the_first_of_repeated_fields_counts() -> None:

@@ -175,8 +175,8 @@ def test_keys_that_collide_are_told_apart(
     def few_keys(texts: list[str]) -> Any:
         return keys_of(texts) % 3
 
-    keys_of = warc_index.keys_of
-    monkeypatch.setattr(warc_index, "keys_of", few_keys)
+    keys_of = warc_index.url_keys
+    monkeypatch.setattr(warc_index, "url_keys", few_keys)
     urls = [f"http://a.example/{i}" for i in range(20)]
     for url in urls[::2]:
         recording.add(url, url.encode())
@@ -190,7 +190,7 @@ def test_keys_that_collide_are_told_apart(
 def test_resolving_forgets_and_still_knows(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded_web, "_REMEMBERED", 5)
+    monkeypatch.setattr(recorded_web, "_MAX_CACHED", 5)
     urls = [f"http://a.example/{i}" for i in range(12)]
     for url in urls[::3]:
         recording.add(url, b"page")
@@ -232,4 +232,4 @@ def test_a_cut_is_said_at_every_opening(
         assert web.records == 1
         (message,) = caplog.messages
         assert f"byte {whole}" in message
-        assert "1 whole record" in message
+        assert "1 complete record" in message

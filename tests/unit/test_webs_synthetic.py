@@ -14,8 +14,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.page import parse_page
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.synthetic.layout import Kind, page_url, read
-from focuscrawl.webs.synthetic.vocabulary import mix
+from focuscrawl.webs.synthetic.layout import AddressKind, page_url, parse_url
+from focuscrawl.webs.synthetic.vocabulary import hash_ints
 
 from .archives import fetched
 
@@ -71,12 +71,20 @@ def test_refuses_a_scale_that_is_none(scale: float) -> None:
 
 
 def test_every_page_can_be_reached_from_every_topic(web: SyntheticWeb) -> None:
-    leads_on = {Kind.PAGE, Kind.COPY, Kind.MOVED, Kind.TRACKED, Kind.OLD}  # to one page of the web
+    leads_on = {
+        AddressKind.PAGE,
+        AddressKind.COPY,
+        AddressKind.MOVED,
+        AddressKind.TRACKED,
+        AddressKind.OLD,
+    }  # to one page of the web
     graph = {}
     for url in web.urls():
         answer = fetched(web, url)
         assert answer.status == 200
-        addresses = [read(link, web._places) for link in parse_page(answer.body, url).links.urls]
+        addresses = [
+            parse_url(link, web._places) for link in parse_page(answer.body, url).links.urls
+        ]
         graph[url] = [
             page_url(web._places.page_at(address.host, address.number))
             for address in addresses
@@ -130,7 +138,7 @@ def test_seeds_are_training_examples(web: SyntheticWeb) -> None:
 def test_three_million_pages_take_no_memory() -> None:
     web = SyntheticWeb(1000.0)
     assert len(web) == 3_000_000
-    places = [mix(3, n) % len(web) for n in range(150)]
+    places = [hash_ints(3, n) % len(web) for n in range(150)]
     tracemalloc.start()
     try:
         for number in places:

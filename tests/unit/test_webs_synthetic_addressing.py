@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.synthetic.layout import FIRST_HUB, Host, Kind, Page, page_url, read
+from focuscrawl.webs.synthetic.layout import (
+    FIRST_HUB,
+    AddressKind,
+    Host,
+    Page,
+    page_url,
+    parse_url,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -175,9 +182,9 @@ def test_near_misses_are_not_known() -> None:
 @settings(max_examples=60, deadline=None)
 def test_a_url_with_more_behind_it_is_the_page_or_nothing(number: int, tail: str) -> None:
     page = PLACES.page(number)
-    address = read(page_url(page) + tail, PLACES)
+    address = parse_url(page_url(page) + tail, PLACES)
     if address and not tail:
-        assert address.kind is Kind.PAGE
+        assert address.kind is AddressKind.PAGE
         assert (address.host, address.number) == (page.host, page.index)
     if address:
         assert WEB.fetch(address.url) is not None

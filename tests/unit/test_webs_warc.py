@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from warcio.archiveiterator import ArchiveIterator
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs.warc_reading import Record, Scan, read_record
+from focuscrawl.webs.warc_reading import Record, WarcScan, read_record
 
 from .archives import warc_record
 
@@ -33,8 +33,8 @@ def members(records: list[bytes]) -> list[bytes]:
 RECORDS = [record(i, body) for i, body in enumerate(BODIES)]
 
 
-def scan(data: bytes) -> tuple[list[Record], Scan]:
-    scanned = Scan(NAME, BytesIO(data))
+def scan(data: bytes) -> tuple[list[Record], WarcScan]:
+    scanned = WarcScan(NAME, BytesIO(data))
     return list(scanned), scanned
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
+    from focuscrawl.apprentice.online_training import ApprenticeUpdate
     from focuscrawl.apprentice.options import Options
-    from focuscrawl.apprentice.training import ApprenticeUpdate
 
 _SEED = 9.0  # comes before every score
 

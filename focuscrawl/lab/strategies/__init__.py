@@ -1,4 +1,4 @@
-"""Orders of the frontier that are there to be compared with; those for crawls are in `strategies`.
+"""Strategies for comparison only; `focuscrawl.strategies` has those for use in crawls.
 
-They are found by name like any other strategy.
+Like any strategy they are found by name.
 """

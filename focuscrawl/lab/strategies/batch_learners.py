@@ -1,4 +1,4 @@
-"""Models fitted to the whole crawl so far: intelligent crawling, context graphs."""
+"""Strategies that refit a model to the whole crawl: intelligent crawling and context graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from focuscrawl.apprentice.hashing import (
 )
 from focuscrawl.apprentice.learners import row_sums
 from focuscrawl.critic.classifiers import log_theta
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
@@ -32,24 +32,26 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.rescoring import LinkSnapshot
 
 
-BITS = 17  # of the feature space
-FAR = 99  # no path is known
+BITS = 17  # size of the feature space, as a power of 2
+FAR = 99  # distance of URLs without a known path
 _SPACE = 1 << BITS
-_SLICE = 50_000  # texts read in one go, so that a large frontier needs little memory
+_SLICE = 50_000  # texts per batch, to limit memory
 _PAGE, _ADDRESS, _ANCHOR, _NEAR = 1, 2, 3, 4  # salts
-_MOST = 300  # distinct words of a page that are read, the first
-_AROUND = 10  # tokens looked at on either side of a link
-_SIGNIFICANT = 2.0  # standard deviations by which a word has to stand out
+_MOST = 300  # maximum number of distinct words read from a page
+_AROUND = 10  # tokens on either side of a link
+_SIGNIFICANT = 2.0  # standard deviations by which a word must deviate from its expectation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel(ABC):
-    """What a lesson makes of the crawl so far, by `BatchLearner.fit`.
+    """Model of the crawl so far, fitted by `BatchLearner.fit`.
 
     Attributes
     ----------
-    instances : how many the lesson learned from
-    metrics : what the lesson found; goes to the store
+    instances : int
+        Number of training examples.
+    metrics : dict[str, float]
+        Metrics for the store.
     """
 
     instances: int = 0
@@ -57,28 +59,27 @@ class FittedModel(ABC):
 
     @abstractmethod
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the evidence of links, by their ascending numbers, (n, columns).
-
-        Not called without links.
-        """
+        """Return the evidence of links, given by ascending index, of shape (n, columns)."""
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return the scores of URLs by the joined evidence of their links, (n, columns)."""
+        """Return the scores of URLs from the combined evidence of their links, (n, columns)."""
         return evidence[:, 0]
 
 
 class BatchLearner(RescoringStrategy["JoinedEvidence"]):
-    """A strategy that keeps what the crawl has shown and fits a model to it in batches.
+    """A strategy that records the crawl and refits its model at intervals.
 
     Parameters
     ----------
-    name : of the strategy, for messages
-    batch, growth : fetches from one lesson to the next, at least and as a share of all fetches,
-        so that lessons cost each fetch the same at any age of the crawl
+    name : str
+        Name of the strategy in messages.
+    batch, growth : int, float
+        Fetches between two trainings: at least `batch`, and at least this share of all fetches.
+        The share keeps the cost of training per fetch constant.
     """
 
     period_option = "batch"
-    #: how the evidence of several links into one URL is joined: `numpy.maximum` or `numpy.add`
+    #: combines the evidence of several links into one URL: `numpy.maximum` or `numpy.add`
     join: ClassVar[np.ufunc] = np.maximum
     columns: ClassVar[int] = 1
 
@@ -89,47 +90,47 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Take from a page what will be learned from."""
+        """Return the features of a page that the model is trained on."""
 
     @abstractmethod
     def initial_model(self) -> FittedModel:
-        """Return the model that scores links until there was something to learn from."""
+        """Return the model that scores links before the first training."""
 
     @abstractmethod
     def fit(self, past: LinkSnapshot) -> FittedModel:
-        """Learn from the crawl so far; may run beside all other methods."""
+        """Fit a model to the crawl so far; may run in another thread than all other methods."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to, by all links into them."""
+        """Score the links of `page` alone, and the URLs by all known links to them."""
         features = self.read(page)
-        link_scores, urls, scores = self._take_in(page.url, features)
+        link_scores, urls, scores = self._add_page(page.url, features)
         return Expansion(link_scores, urls, scores, memo=features.to_bytes())
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of a page of an earlier run."""
         assert page.memo is not None
-        _, urls, scores = self._take_in(page.url, PathFeatures.from_bytes(page.memo))
+        _, urls, scores = self._add_page(page.url, PathFeatures.from_bytes(page.memo))
         return urls, scores
 
     def interval(self) -> int:
-        """Return how many fetches come between two lessons by now."""
+        """Return the number of fetches between two trainings at present."""
         return int(super().interval())
 
     def is_training_due(self) -> bool:
-        """Tell whether a batch is complete and anything relevant was seen yet."""
+        """Tell whether there were enough fetches, and a relevant page among them."""
         return self._crawled.relevant > 0 and super().is_training_due()
 
     def fit_model(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
-        """Fit a model to the crawl so far, and score by it what waits."""
+        """Fit a model to the crawl so far and score the queued URLs."""
         past = self._crawled.snapshot_at(observed, pages)
         joined = JoinedEvidence(self.fit(past), self.join, self.columns)
-        # what was fetched never waits again
+        # fetched URLs are never scored again
         joined.add(past, np.flatnonzero(np.isnan(past.relevance[past.target])))
-        waiting = past.queued
-        return joined, (waiting, joined.scores(waiting))
+        queued = past.queued
+        return joined, (queued, joined.scores(queued))
 
     def use_model(self, model: JoinedEvidence, pages: int) -> Scores:
-        """Score by a model, over the links of later pages too."""
+        """Use a new model, and score the links of pages fetched since its training."""
         self._joined, past = model, self._crawled.latest_snapshot()
         later = np.arange(self._crawled.count_links(pages), len(past.target))
         model.add(past, later)
@@ -137,35 +138,35 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         return urls, model.scores(urls)
 
     def describe(self, model: JoinedEvidence, pages: int) -> tuple[int, Mapping[str, float]]:
-        """Return instances and metrics of a lesson."""
-        return model.of.instances, model.of.metrics
+        """Return the number of training examples and the metrics of a model."""
+        return model.model.instances, model.model.metrics
 
-    def _take_in(self, url: int, features: PathFeatures) -> tuple[Floats, Ints, Floats]:
-        """Return the scores of links, the distinct URLs they lead to, and the scores of these."""
+    def _add_page(self, url: int, features: PathFeatures) -> tuple[Floats, Ints, Floats]:
+        """Return the scores of links, the distinct URLs they lead to, and the URLs' scores."""
         start = self._crawled.add(url, features)
         urls = np.unique(features.targets)
         if self.is_resuming or not len(urls):
             return np.zeros(len(features.targets)), urls, np.zeros(len(urls))
         past = self._crawled.latest_snapshot()
         evidence = self._joined.add(past, np.arange(start, len(past.target)))
-        of_links = np.round(self._joined.of.scores(features.targets, evidence), 9)
+        of_links = np.round(self._joined.model.scores(features.targets, evidence), 9)
         return of_links, urls, self._joined.scores(urls)
 
 
 class JoinedEvidence:
-    """The evidence of all links into each URL, joined, by the model `of`."""
+    """Combined evidence of all links into each URL."""
 
-    def __init__(self, of: FittedModel, join: np.ufunc, columns: int) -> None:
-        self.of = of
+    def __init__(self, model: FittedModel, join: np.ufunc, columns: int) -> None:
+        self.model = model
         self._join = join
         nothing = -np.inf if join is np.maximum else 0.0
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
     def add(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Take in the evidence of links; return it, float64 (n, columns)."""
+        """Add the evidence of links and return it, float64 of shape (n_links, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
-        evidence, targets = self.of.evidence(past, links), past.target[links]
+        evidence, targets = self.model.evidence(past, links), past.target[links]
         for joined, column in zip(self._joined, evidence.T, strict=True):
             joined.grow(len(past.relevance))
             self._join.at(joined.data, targets, column)
@@ -174,27 +175,29 @@ class JoinedEvidence:
     def scores(self, urls: Ints) -> Floats:
         """Return the scores of URLs that have links."""
         evidence = np.stack([joined.data[urls] for joined in self._joined], axis=1)
-        # the last bits depend on how many URLs are scored in one go
-        return np.round(self.of.scores(urls, evidence), 9)
+        # rounded, since the last bits depend on the number of URLs scored together
+        return np.round(self.model.scores(urls, evidence), 9)
 
 
 class HashedNaiveBayes:
-    """Multinomial naive Bayes, Laplace-smoothed (methods 2), over rows of hashed words.
+    """Multinomial naive Bayes with Laplace smoothing (methods 2) over rows of hashed words.
 
-    Words repeat each other, and a text of some hundred makes every posterior 0 or 1: nothing
-    would be left to order links by. So a longer text counts as one of `length` words.
+    Words of a text are correlated, so a text of some hundred words would make every posterior 0
+    or 1, and links would have no order. So a longer text counts like a text of `length` words.
+    Words that do not occur in the training texts are ignored.
 
     Parameters
     ----------
-    rows : n texts to learn from
-    labels : int64 (n,), their classes
-    n_classes : how many classes there are; one without texts gets no text
-    length : words that a text counts for at most
-    weight : float64 (n,), what each text counts; 1 by default
-
-    Notes
-    -----
-    Words that were never seen in training are ignored.
+    rows : SparseRows
+        Words of the training texts.
+    labels : NDArray[np.int64] of shape (n_texts,)
+        Classes of the texts.
+    n_classes : int
+        Number of classes; a class without texts has probability 0.
+    length : float
+        Number of words that a text counts for at most.
+    weight : NDArray[np.float64] of shape (n_texts,), or None
+        Weight of each text; 1 by default.
     """
 
     def __init__(
@@ -222,37 +225,37 @@ class HashedNaiveBayes:
             self._prior = np.log(texts / max(texts.sum(), 1e-300))
 
     def log_likelihood(self, rows: SparseRows) -> Floats:
-        """Return the log-likelihood of n texts in each class, without priors: (n, n_classes)."""
+        """Return the log-likelihood of texts in each class, of shape (n_texts, n_classes)."""
         found = np.empty((len(rows), len(self._log)))
         for start in range(0, len(rows), _SLICE):
             part = rows.take(np.arange(start, min(start + _SLICE, len(rows))))
             read = row_sums(self._seen[part.indices], part.indptr)
             scale = np.minimum(1.0, self._length / np.maximum(read, 1.0))
             for number, log in enumerate(self._log):
-                sums = row_sums(log[part.indices], part.indptr)
-                found[start : start + _SLICE, number] = sums * scale
+                sum_by_group = row_sums(log[part.indices], part.indptr)
+                found[start : start + _SLICE, number] = sum_by_group * scale
         return found
 
     def posterior(self, likelihood: Floats) -> Floats:
-        """Return Pr(class|text) by the log-likelihoods of n texts (n, n_classes)."""
+        """Return Pr(class|text) from the log-likelihoods of texts."""
         return softmax(likelihood + self._prior)
 
 
 def softmax(log: Floats) -> Floats:
-    """Return exp(log) (n, k), each row scaled to the sum 1."""
+    """Return exp(log), each row scaled to the sum 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
 
 
 class PageWordReader:
-    """Reads words from pages."""
+    """Reads hashed words from pages."""
 
     def __init__(self) -> None:
         self._hashes = WordHashes()
 
     def page(self, page: JudgedPage) -> NDArray[np.int32]:
-        """Return the distinct words of a page, int32, ascending."""
+        """Return the distinct words of a page in ascending order."""
         words = hash_features(page.view.words.hashes, _PAGE, BITS)
         distinct, at = np.unique(words, return_index=True)
         if len(distinct) > _MOST:
@@ -260,13 +263,13 @@ class PageWordReader:
         return distinct
 
     def addresses(self, page: JudgedPage) -> SparseRows:
-        """Return the words of the URL of each followable link."""
+        """Return the words in the URL of each followable link."""
         urls = page.view.links.urls
         texts = [urls[i].partition("//")[2] for i in page.links.tolist()]
         return self._hashes.rows(texts, _ADDRESS, BITS)
 
     def surroundings(self, page: JudgedPage) -> SparseRows:
-        """Return the words inside each followable link, and those near it."""
+        """Return the words in the anchor of each followable link, and the words near the link."""
         links, view = page.view.links, page.view
         words = view.words.hashes
         first = np.searchsorted(view.token_leaf, links.left[page.links])
@@ -283,17 +286,16 @@ class PageWordReader:
 
 
 def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
-    """Return the clicks from each URL to the nearest goal.
+    """Return the number of clicks from each URL to the nearest goal.
 
     Parameters
     ----------
-    source, target : int64 (n_links,), the ends of the links
-    goals : bool (n_urls,), the goals; their distance is 0
-    limit : longest distance looked for
-
-    Returns
-    -------
-    int64 (n_urls,), `FAR` where no path of at most `limit` clicks is known
+    source, target : NDArray[np.int64] of shape (n_links,)
+        URLs at both ends of each link.
+    goals : NDArray[np.bool_] of shape (n_urls,)
+        Goals, which have distance 0.
+    limit : int
+        Longest distance computed; URLs without a path of at most `limit` clicks get `FAR`.
     """
     n = len(goals)
     links = sparse.csr_matrix((np.ones(len(source), np.float32), (source, target)), shape=(n, n))
@@ -307,21 +309,26 @@ def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> 
 
 
 class Intelligent(BatchLearner):
-    """Priority of v = the product of its interest ratios, of four kinds.
+    """Priority of v = the product of interest ratios of four kinds.
 
-    An interest ratio is Pr(R(v) > 1/2 | what is known of v) / Pr(R(v) > 1/2), over what was
-    fetched. *Content*: the words of the pages that link to v, those that stand out; pages count
-    by their mean. *URL*: the words of v's address, likewise. *Link*: how many relevant and other
-    pages link to v, a ratio for each. *Sibling*: relevant among the fetched URLs which these
-    pages link to, against what was to be expected. The logarithms are weighed so that each kind
-    moves the scores of the frontier equally on average, then as the options say, and added.
+    Aggarwal, Al-Garawi and Yu, Intelligent crawling on the World Wide Web with arbitrary
+    predicates, WWW10 (2001). An interest ratio is Pr(R(v) > 1/2 | evidence) / Pr(R(v) > 1/2) over
+    the fetched URLs. The four kinds of evidence are:
 
-    While nothing relevant is known all scores are 0: the crawl is breadth-first.
+    - *Content*: significant words of the pages that link to v, averaged over these pages.
+    - *URL*: significant words of v's URL.
+    - *Link*: the numbers of relevant and of other pages that link to v.
+    - *Sibling*: the number of relevant URLs among the fetched URLs that these pages link to.
+
+    Logarithms of the ratios are scaled to the same mean effect on the scores of queued URLs,
+    weighted by the options, and added. Until the first relevant page the crawl is breadth-first.
 
     Parameters
     ----------
-    content, url, link, sibling : weights of the four kinds
-    batch, growth : see `BatchLearner`
+    content, url, link, sibling : float
+        Weights of the four kinds.
+    batch, growth : int, float
+        See `BatchLearner`.
     """
 
     join: ClassVar[np.ufunc] = np.add
@@ -347,16 +354,16 @@ class Intelligent(BatchLearner):
         super().__init__("intelligent", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Take the words of the page and of the URLs it links to."""
+        """Return the words of the page and of the URLs that the page links to."""
         return PathFeatures(page.targets, self._words.page(page), self._words.addresses(page))
 
     def initial_model(self) -> InterestRatios:
-        """Return the model to which all URLs are equal."""
+        """Return the model that gives every URL the same score."""
         none = np.zeros(_SPACE)
         return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
     def fit(self, past: LinkSnapshot) -> InterestRatios:
-        """Learn the ratios from the URLs fetched so far that had links."""
+        """Estimate the ratios from the fetched URLs that have links."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
         urls, first, of = np.unique(target, return_index=True, return_inverse=True)
@@ -366,9 +373,9 @@ class Intelligent(BatchLearner):
         lengths = past.page_words.lengths
 
         def count(each: Floats) -> Floats:
-            """Count the words of the pages that links with these weights are on."""
-            of_pages = sums(page, each, len(lengths))
-            return sums(past.page_words.indices, np.repeat(of_pages, lengths), _SPACE)
+            """Count the words of the pages with the links, each link with a weight."""
+            of_pages = sum_by_group(page, each, len(lengths))
+            return sum_by_group(past.page_words.indices, np.repeat(of_pages, lengths), _SPACE)
 
         addresses = past.link_words.take(links[first])
         seen = np.ones(len(addresses.indices))
@@ -379,10 +386,12 @@ class Intelligent(BatchLearner):
             base=float(base),
             words=_significant_log_ratios(count(share * good[of]), count(share), base),
             addresses=_significant_log_ratios(
-                sums(words, marked, _SPACE), sums(words, seen, _SPACE), base
+                sum_by_group(words, marked, _SPACE), sum_by_group(words, seen, _SPACE), base
             ),
             sources=log_ratio(
-                sums(from_good, good[of], 2), sums(from_good, np.ones(len(of)), 2), base
+                sum_by_group(from_good, good[of], 2),
+                sum_by_group(from_good, np.ones(len(of)), 2),
+                base,
             ),
             weights=np.ones(4),
             instances=len(urls),
@@ -392,14 +401,15 @@ class Intelligent(BatchLearner):
         return replace(model, weights=self._weights / self._spread(model, past))
 
     def _spread(self, model: InterestRatios, past: LinkSnapshot) -> Floats:
-        """Return how far each kind moves the scores of what waits, on average; float64 (4,)."""
-        waiting = past.queued
-        if not len(waiting):
+        """Return the mean effect of each kind on the scores of queued URLs, of shape (4,)."""
+        queued = past.queued
+        if not len(queued):
             return np.ones(4)
         links = np.flatnonzero(np.isnan(past.relevance[past.target]))
         evidence = model.evidence(past, links)
         joined = [
-            sums(past.target[links], column, len(past.relevance))[waiting] for column in evidence.T
+            sum_by_group(past.target[links], column, len(past.relevance))[queued]
+            for column in evidence.T
         ]
         spread = np.abs(model.logs(np.stack(joined, axis=1))).mean(axis=0)
         return np.where(spread > 0.0, spread, 1.0)
@@ -407,24 +417,16 @@ class Intelligent(BatchLearner):
 
 @dataclass(frozen=True, slots=True)
 class InterestRatios(FittedModel):
-    """Logarithms of interest ratios.
+    """Logarithms of interest ratios."""
 
-    Attributes
-    ----------
-    base : share of relevant URLs, about 1/2 before anything is known
-    words, addresses : float64 (2^BITS,), of words of pages and addresses, 0 unless outstanding
-    sources : float64 (2,), of a link from a page that is not relevant, and one that is
-    weights : float64 (4,), of content, URL, link and sibling
-    """
-
-    base: float
-    words: Floats
-    addresses: Floats
-    sources: Floats
-    weights: Floats
+    base: float  # share of relevant URLs among all fetched URLs
+    words: Floats  # of words of pages; 0 for words that are not significant
+    addresses: Floats  # of words of URLs
+    sources: Floats  # of links from pages that are not relevant, and from relevant pages
+    weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return of each link 1, content, URL, link, siblings and relevant siblings."""
+        """Return columns 1, content, URL, link, siblings and relevant siblings of each link."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -441,7 +443,7 @@ class InterestRatios(FittedModel):
         return np.stack(columns, axis=1) * past.first[links][:, None]
 
     def logs(self, evidence: Floats) -> Floats:
-        """Return the logarithms of the four ratios of URLs, (n, 4), by all links into them."""
+        """Return the logarithms of the four ratios of URLs, (n_urls, 4), by all their links."""
         links, content, url, source, fetched, relevant = evidence.T
         links = np.maximum(links, 1.0)
         sibling = np.log((relevant + 1.0) / (self.base * fetched + 1.0))
@@ -454,45 +456,47 @@ class InterestRatios(FittedModel):
 
 
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
-    """Return the logarithms of interest ratios.
+    """Return the logarithms of interest ratios, smoothed with one URL of mean relevance.
 
-    One more case, as relevant as any, is taken as seen.
-
-    Parameters
-    ----------
-    relevant, seen : (n,), relevant and all URLs of which something is known
-    base : share of relevant URLs among all
+    `relevant` and `seen` count the relevant URLs, and all URLs, with each kind of evidence. `base`
+    is the share of relevant URLs among all URLs.
     """
     ratio: Floats = np.log((relevant + base) / (seen + 1.0) / base)
     return ratio
 
 
 def _significant_log_ratios(relevant: Floats, seen: Floats, base: float) -> Floats:
-    """Return the logarithms of interest ratios, 0 where chance can explain them."""
+    """Return the logarithms of interest ratios; 0 for ratios that chance can explain."""
     spread = np.sqrt(seen * base * (1.0 - base))
     stands_out = (seen > 0) & (np.abs(relevant - base * seen) >= _SIGNIFICANT * spread)
     return np.where(stands_out, log_ratio(relevant, seen, base), 0.0)
 
 
 class ContextGraphs(BatchLearner):
-    """Priority of v = how few clicks from a relevant page u seems to be, then how surely.
+    """Priority of v = few estimated clicks from u to a relevant page, then a high posterior.
 
-    Layer i holds the pages i clicks from a relevant page; a page's layer is guessed by naive Bayes
-    over its words, each layer as likely as any other beforehand. A page whose best
-    layer is not likely enough is "other", and so is one that looks like those of which no near
-    relevant page is known: what they link to comes last, in the order found.
+    Diligenti, Coetzee, Lawrence, Giles and Gori, Focused crawling using context graphs, VLDB
+    (2000). Layer i holds the pages i clicks away from a relevant page. Naive Bayes with equal
+    priors predicts the layer of u from the page's words. Pages with a posterior below `threshold`
+    are in the layer "other", with the pages from which no short path to a relevant page is known.
+    Links of the layer "other" come last, in the order found.
 
-    The paper draws its layers once, backwards from the seeds, with the help of a search engine.
-    Here they are those of the crawl so far, over the links known, drawn again in batches. Until
-    the first relevant page every page is "other": the crawl is breadth-first.
+    The paper builds its layers once, backwards from the seeds, with the help of a search engine.
+    This strategy builds its layers from the links of the crawl so far, and rebuilds them at
+    intervals. Until the first relevant page the crawl is breadth-first.
 
     Parameters
     ----------
-    layers : how many there are, layer 0 included
-    threshold : posterior below which a page is "other"
-    length : words that a page counts for, see `HashedNaiveBayes`; the paper keeps 40 terms of each
-    memory : pages learned from, the latest: bounds the cost of a lesson
-    batch, growth : see `BatchLearner`
+    layers : int
+        Number of layers, with layer 0.
+    threshold : float
+        Posterior below which a page is in the layer "other".
+    length : int
+        Number of words that a page counts for, see `HashedNaiveBayes`; the paper keeps 40 terms.
+    memory : int
+        Number of latest pages in the training set.
+    batch, growth : int, float
+        See `BatchLearner`.
     """
 
     def __init__(
@@ -518,17 +522,17 @@ class ContextGraphs(BatchLearner):
         super().__init__("context-graphs", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Take the words of the page."""
+        """Return the words of the page."""
         return PathFeatures(
             page.targets, self._words.page(page), SparseRows.empty(len(page.links))
         )
 
     def initial_model(self) -> LayerModel:
-        """Return the model for which every page is "other"."""
+        """Return the model that puts every page into the layer "other"."""
         return LayerModel(None, self._threshold)
 
     def fit(self, past: LinkSnapshot) -> LayerModel:
-        """Learn the layers of the pages so far."""
+        """Train the classifier of layers on the latest pages."""
         relevant = past.relevance > 0.5
         away = click_distances(past.source, past.target, relevant, limit=self._layers - 1)
         label = np.minimum(away[past.pages], self._layers)[-self._memory :]
@@ -542,13 +546,13 @@ class ContextGraphs(BatchLearner):
 
 @dataclass(frozen=True, slots=True)
 class LayerModel(FittedModel):
-    """A naive Bayes classifier of layers, the last of which is "other"; None: all is "other"."""
+    """A naive Bayes classifier of layers; with None every page is in the layer "other"."""
 
     classes: HashedNaiveBayes | None
     threshold: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the rank of the page each link is on: layers above "other", and posterior."""
+        """Return the rank of each link's page: layers before "other", plus the posterior."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))

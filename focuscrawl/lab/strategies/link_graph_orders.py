@@ -1,4 +1,4 @@
-"""In-degree and PageRank ordering (Cho, Garcia-Molina, Page 1998)."""
+"""Frontier ordering by in-degree and by PageRank (Cho, Garcia-Molina and Page 1998)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.strategies.base import Expansion, check_number
 from focuscrawl.strategies.baselines import LinkStrategy
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
@@ -15,24 +15,23 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
-_PRECISION = 1e-6  # no rank moves by more than this in the last round
+_PRECISION = 1e-6  # largest change of a rank in the last iteration
 _ROUNDS = 200
 
 
 class InDegree(LinkStrategy):
     """Priority of v = number of fetched pages that link to v.
 
-    The *backlink count* over the part of the Web seen so far, IB'(p) of Cho, Garcia-Molina and
-    Page, Efficient crawling through URL ordering, WWW7 (1998), sections 2 and 3. It rises with
-    every new page that links to v; a page counts once however often it links, and not for
-    itself. The topic does not matter.
+    This is the *backlink count* IB'(p) of Cho, Garcia-Molina and Page, Efficient crawling through
+    URL ordering, WWW7 (1998), sections 2 and 3. Several links from one page count once, and links
+    of a page to itself do not count. The score does not depend on the topic.
     """
 
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = LinkSum()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Let the first link of the page to each URL count 1, and all others 0."""
+        """Score the first link of the page to each URL with 1, and all others with 0."""
         scores = np.zeros(len(page.targets))
         scores[np.unique(page.targets, return_index=True)[1]] = 1.0
         scores[page.targets == page.url] = 0.0
@@ -40,14 +39,14 @@ class InDegree(LinkStrategy):
 
 
 class LinkSum:
-    """All links into a URL add up."""
+    """Evidence rule that adds up the scores of all links into a URL."""
 
     def __init__(self) -> None:
         self._total = GrowingArray(np.float64)
         self._known = GrowingArray(np.bool_, fill=False)
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Take in links; see `focuscrawl.strategies.Evidence.add`."""
+        """Add links; see `focuscrawl.strategies.Evidence.add`."""
         urls = np.unique(targets)
         for column in (self._total, self._known):
             column.grow(int(urls[-1]) + 1 if len(urls) else 0)
@@ -62,22 +61,23 @@ class LinkSum:
 class PageRank(RescoringStrategy[Floats]):
     """Priority of v = PageRank of v over the links seen so far.
 
-    IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL ordering, WWW7 (1998),
-    sections 2 and 3: with T_1 ... T_n the fetched pages that link to p, and c_i the number of
-    URLs that T_i links to,
+    This is IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL ordering, WWW7
+    (1998), sections 2 and 3. T_1 ... T_n are the fetched pages that link to p, and c_i is the
+    number of URLs that T_i links to:
 
         IR(p) = (1 - d) + d (IR(T_1)/c_1 + ... + IR(T_n)/c_n).
 
-    A URL in the frontier has no known links of its own, so its rank follows from that of the
-    fetched pages, and only these take part in the iteration. What flows to the frontier does
-    not come back: the equation has one solution without it. From one lesson to the next a page
-    keeps the rank it had when it was fetched, and new links raise their targets at once. A page
-    counts once however often it links, and not for itself. The topic does not matter.
+    Links of queued URLs are unknown, so the iteration covers fetched pages only, and the rank of a
+    queued URL follows from theirs. Between two computations a page keeps the rank that the page
+    had when fetched, and new links add to the ranks of their targets. Several links from one page
+    count once, and links of a page to itself do not count. The score does not depend on the topic.
 
     Parameters
     ----------
-    damping : d; 0.9 as in the paper's experiments
-    every, growth : fetches from one computation to the next, at least and as a share of all
+    damping : float
+        Damping factor d; 0.9 as in the paper's experiments.
+    every, growth : int, float
+        Fetches between two computations: at least `every`, and at least this share of all fetches.
     """
 
     def __init__(
@@ -91,29 +91,29 @@ class PageRank(RescoringStrategy[Floats]):
         check_number("pagerank: damping", damping, 0, 0.99)
         super().__init__("pagerank", every, growth, LinkLog())
         self.damping = damping
-        self._inflow = GrowingArray(np.float64)  # by URL: the sum in the equation
+        self._inflow = GrowingArray(np.float64)  # by URL: the sum in brackets in the equation
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Give each link an equal share of the page's rank."""
+        """Score each link with an equal share of the page's rank."""
         urls, share = self._add_page(page.url, page.targets)
         link_scores = np.full(len(page.targets), self.damping * share)
         return Expansion(link_scores, urls, self._ranks(urls))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of a page of an earlier run."""
         urls, _ = self._add_page(page.url, page.targets)
         return urls, self._ranks(urls)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
+        """Solve the equation for the first `pages` pages and return the inflow of each URL."""
         source, target, _ = self.log.links(pages)
-        # in the order of the links, as `_distribute_rank` adds: to the last bit the same sums
-        inflow = sums(target, self._solve(source, target), 0)
+        # added in the order of the links, as in `_distribute_rank`, for bit-identical sums
+        inflow = sum_by_group(target, self._solve(source, target), 0)
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Go on from an inflow, adding that of later pages one after another."""
+        """Use a new inflow, and add the inflow from pages fetched since."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model
@@ -124,7 +124,7 @@ class PageRank(RescoringStrategy[Floats]):
         return urls, self._ranks(urls)
 
     def _add_page(self, url: int, targets: Ints) -> tuple[Ints, float]:
-        """Add a page; return the URLs it links to and what each gets of its rank."""
+        """Add a page; return the URLs that the page links to and the rank that each receives."""
         targets = np.unique(targets)
         urls = targets[targets != url]
         if not len(urls):
@@ -144,8 +144,8 @@ class PageRank(RescoringStrategy[Floats]):
         return 1.0 - self.damping + self.damping * self._inflow.data[urls]
 
     def _solve(self, source: Ints, target: Ints) -> Floats:
-        """Return what each link passes on, float64 (n_links,)."""
-        # by URL: a page whose later links were found by another fetch is there twice
+        """Return the rank that each link passes on, of shape (n_links,)."""
+        # grouped by URL: a page with links from two fetches occurs twice in the log
         urls, of_link = np.unique(source, return_inverse=True)
         n, d, source = len(urls), self.damping, of_link
         row = np.full(max(int(urls.max(initial=0)), int(target.max(initial=0))) + 1, -1)
@@ -156,7 +156,7 @@ class PageRank(RescoringStrategy[Floats]):
         ranks = np.ones(n)
         for _ in range(_ROUNDS):
             before = ranks
-            flow = sums(target, (ranks / degree)[source], n)
+            flow = sum_by_group(target, (ranks / degree)[source], n)
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break

@@ -1,4 +1,4 @@
-"""Fish-Search and Shark-Search."""
+"""The strategies Fish-Search and Shark-Search."""
 
 from __future__ import annotations
 
@@ -29,75 +29,80 @@ if TYPE_CHECKING:
 
 
 class DepthLimited(LinkStrategy):
-    """A base of strategies whose ways end after `depth` pages without a relevant one.
+    """Base of strategies that stop following links after `depth` pages without a relevant one.
 
-    The links of the last page of a way are not followed, and the frontier can run empty. Children
-    of a relevant page may go on for `depth` steps, the *depth* of the paper, others for one less
-    than their parent; a URL found more than once keeps the most.
+    The children of a relevant page have a remaining depth of `depth`, other pages' children one
+    less than their parent. A URL with several parents gets the largest remaining depth. Links of
+    pages without remaining depth are not followed, so the frontier can become empty.
 
     Parameters
     ----------
-    name : of the strategy, for messages
-    depth : how many steps a way may go on without a relevant page
+    name : str
+        Name of the strategy in messages.
+    depth : int
+        Maximum number of consecutive clicks without a relevant page.
     """
 
     def __init__(self, name: str, depth: int) -> None:
         check_count(f"{name}: depth", depth, 0)
         self.evidence = Maximum()
         self._depth = depth
-        self._steps_left = GrowingArray(np.int64, fill=-1)  # steps the way to each URL may go on
+        self._steps_left = GrowingArray(np.int64, fill=-1)  # remaining depth of each URL
 
     @abstractmethod
     def score_followed(self, page: JudgedPage) -> Floats:
         """Return the scores of the links of a page whose links are followed."""
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score links, unless the way ends here."""
+        """Score links, with -inf if the page has no remaining depth."""
         if self._steps_of_children(page) < 0:
             return np.full(len(page.links), -np.inf)
         return self.score_followed(page)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links, and hand on what is left of the way."""
+        """Score the links and store the remaining depth of the page's children."""
         left = self._steps_of_children(page)
         expansion = super().expand(page)
         self.pass_to_children(page, left)
         return replace(expansion, memo=left.to_bytes(4, "little", signed=True))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Weigh the links of an earlier run again, and hand on what was left of the way."""
+        """Add the links of a page of an earlier run and the remaining depth of its children."""
         assert page.memo is not None
         self.pass_to_children(page, int.from_bytes(page.memo, "little", signed=True))
         return super().restore_page(page)
 
     def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
-        """Give the children of a page the steps that are left to them; -1: none."""
+        """Store the remaining depth of a page's children; -1 if they are not followed."""
         if len(page.targets):
             self._steps_left.grow(int(page.targets.max()) + 1)
             np.maximum.at(self._steps_left.data, page.targets, left)
 
     def _steps_of_children(self, page: JudgedPage) -> int:
-        """Return what the children of `page` have; -1: they are not followed."""
+        """Return the remaining depth of the children of `page`; -1 if they are not followed."""
         if page.relevance > RELEVANT or page.depth == 0:
             return self._depth if page.relevance > RELEVANT else self._depth - 1
         left = int(self._steps_left.data[page.url]) if page.url < len(self._steps_left) else -1
-        return (left if left >= 0 else self._depth) - 1  # no link leads to where a redirect ends
+        return (left if left >= 0 else self._depth) - 1  # -1 for the target of a redirect
 
 
 class FishSearch(DepthLimited):
-    """The first children of relevant pages, then those of other pages, then all the rest.
+    """The first children of relevant pages first, then those of other pages, then all others.
 
     De Bra and Post, Searching for arbitrary information in the WWW: the fish-search for Mosaic,
-    WWW2 (1994), with the scores that Hersovici et al., The shark-search algorithm, WWW7 (1998),
-    figure 1, give the three parts of its list: 1 for the first a * width children of a relevant
-    page, 1/2 for the first width children of another, 0 for the rest; a URL found more than
-    once has the best of its scores. A way ends after `depth` pages without a relevant one.
+    WWW2 (1994). Scores of the three parts of the list are those of Hersovici et al., The
+    shark-search algorithm, WWW7 (1998), figure 1. The first a * width children of a relevant page
+    score 1, the first width children of another page score 1/2, and all other URLs score 0. A URL
+    with several parents gets the best of its scores.
 
     Parameters
     ----------
-    width : children of an irrelevant page that come before the rest, in document order
-    depth : how many steps a way may go on without a relevant page
-    breeding : a; how many times as many children a relevant page has, 1.5 in figure 1
+    width : int
+        Number of children of an irrelevant page with score 1/2, in document order.
+    depth : int
+        Maximum number of consecutive clicks without a relevant page.
+    breeding : float
+        Factor a on the width for relevant pages; 1.5 in figure 1.
     """
 
     def __init__(
@@ -115,7 +120,7 @@ class FishSearch(DepthLimited):
         self.breeding = breeding
 
     def score_followed(self, page: JudgedPage) -> Floats:
-        """Score links by their page's relevance and the order of their targets on it."""
+        """Score links by their page's relevance and the order of their targets on the page."""
         relevant = page.relevance > RELEVANT
         width = int(self.breeding * self.width) if relevant else self.width
         _, first, child = np.unique(page.targets, return_index=True, return_inverse=True)
@@ -125,7 +130,7 @@ class FishSearch(DepthLimited):
 
 
 class SharkSearch(DepthLimited):
-    """Priority of v = what v inherits from u and its ancestors, and what the link's words say.
+    """Priority of v = relevance inherited from u and its ancestors, and similarity of the link.
 
     Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search algorithm, an
     application: tailored Web site mapping, WWW7 (1998), figure 2:
@@ -134,24 +139,27 @@ class SharkSearch(DepthLimited):
         neighborhood(v) = beta anchor(v) + (1 - beta) context(v)
         score(v)        = gamma inherited(v) + (1 - gamma) neighborhood(v),
 
-    where anchor(v) is the similarity of the anchor text to the query and context(v) that of the
-    words around it, or 1 if the anchor speaks for the topic already. A URL found more than once
-    has the best of its scores, and the most it can inherit. Ways without a relevant page end as
-    in `FishSearch`.
+    where anchor(v) is the similarity of the anchor text to the query. context(v) is 1 if the
+    anchor text is relevant, otherwise the similarity of the words near the link. A URL with
+    several links gets the best score and the largest inherited relevance.
 
-    The paper asks a similarity engine about pages, anchors and contexts, all against the words
-    of a query. There is no query here; the critic is asked in all three places. sim(u) is
-    R(u), and of a few words it is Pr(c*|words) as `WordEvidence` puts it together from what the
-    critic says of each word. A text is relevant, or speaks for the topic, above 1/2. A critic
-    that cannot read single words says the same of all texts: then only inheritance counts.
+    The paper compares pages, anchors and contexts with the words of a query. This strategy uses
+    the critic: sim(u) is R(u), and the similarity of a short text is Pr(c*|words) from
+    `WordEvidence`. A text is relevant above 1/2. A critic that cannot judge single words gives
+    all texts the same similarity, so that only inherited relevance orders the links.
 
     Parameters
     ----------
-    delta : decay of what is inherited
-    beta : weight of the anchor against its context
-    gamma : weight of what is inherited against the link's own words
-    depth : how many steps a way may go on without a relevant page
-    context_words : words looked at on either side of the anchor
+    delta : float
+        Decay of inherited relevance per click.
+    beta : float
+        Weight of the anchor against its context.
+    gamma : float
+        Weight of inherited relevance against the link's words.
+    depth : int
+        Maximum number of consecutive clicks without a relevant page.
+    context_words : int
+        Number of words on either side of the anchor.
     """
 
     expects_relevance = True
@@ -178,7 +186,7 @@ class SharkSearch(DepthLimited):
         self._inherited = GrowingArray(np.float64)
 
     def score_followed(self, page: JudgedPage) -> Floats:
-        """Score links by what their page hands on and by the words in and around them."""
+        """Score links by inherited relevance and by the words in and around them."""
         view, links = page.view, page.links
         texts = [view.links.anchors[i] for i in links.tolist()]
         anchor = self._similarity(self._anchors.read(texts))
@@ -190,7 +198,7 @@ class SharkSearch(DepthLimited):
         return self.gamma * inherited + (1.0 - self.gamma) * neighborhood
 
     def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
-        """Give the children of a page the steps left to them, and what they inherit."""
+        """Store the remaining depth of a page's children and their inherited relevance."""
         super().pass_to_children(page, left)
         if len(page.targets):
             handed_on = self._inherited_by_children(page.url, page.relevance)

@@ -1,4 +1,4 @@
-"""Five matches of a link with a query_terms, weighed by online logistic regression."""
+"""Online logistic regression over five matches of a link with the topic's keywords."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
-_PRIOR = np.array([2.0, 1.5, 1.0, 0.5, 0.5])  # anchor, URL, line, page, phrase
-_PRECISION = 0.25  # of each prior weight: that of one observation at p = 1/2
-_SURE = 1.645  # standard deviations, 5 % on one side
-_DECAY = 0.9  # a click
-_LEAST, _FIRST_PAGES = 0.15, 3  # of a word's weight; pages before words differ in weight
+_PRIOR = np.array([2.0, 1.5, 1.0, 0.5, 0.5])  # weights of anchor, URL, line, page, phrase
+_PRECISION = 0.25  # prior precision of each weight: one observation at p = 1/2
+_SURE = 1.645  # standard deviations; 5 % one-sided
+_DECAY = 0.9  # factor per click
+_LEAST, _FIRST_PAGES = 0.15, 3  # smallest weight of a word; pages before words are weighted
 
 
 class LinkMatches(NamedTuple):
-    """The matches of links, before words and features have weights; columns of one length n.
+    """Matches of n links with the keywords, before weighting.
 
     Attributes
     ----------
-    anchor, url, line : int64 (n,), sets of the query's terms (`TermMatcher`)
-    relevance : float64 (n,), R(u) of the page
-    depth : int64 (n,), clicks from a start page to where the link leads
+    anchor, url, line : NDArray[np.int64] of shape (n,)
+        Sets of keywords in each anchor, URL and line, as bits (`TermMatcher`).
+    relevance : NDArray[np.float64] of shape (n,)
+        Relevance R(u) of the page with the link.
+    depth : NDArray[np.int64] of shape (n,)
+        Clicks from a start page to the target.
     """
 
     anchor: Ints
@@ -41,7 +44,7 @@ class LinkMatches(NamedTuple):
     depth: Ints
 
     def features(self, words: Floats) -> Floats:
-        """Return float64 (n, 5), each in [0, 1], with weights of the words."""
+        """Return the five features of each link, in [0, 1], with the weights of the words."""
         total = max(float(words.sum()), 1e-9)
         found = [has_term(hits, len(words)) for hits in (self.anchor, self.url, self.line)]
         matches = [(hits @ words) / total for hits in found]
@@ -50,33 +53,28 @@ class LinkMatches(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """What a lesson comes to: weights of the features and of the query's words."""
+    """Weights of the features and of the keywords."""
 
     features: Floats
     words: Floats
 
     def scores(self, signals: LinkMatches) -> Floats:
-        """Return float64 (n,), from 0."""
+        """Return the scores of links, 0 or more."""
         scores = (signals.features(self.words) * self.features).sum(axis=1)
         decayed: Floats = np.round(scores * _DECAY**signals.depth, 9)
         return decayed
 
 
 class OnlineRegression:
-    """Logistic regression of the five features, a fetch at a time, with weights from 0 up.
-
-    Attributes
-    ----------
-    used : float64 (5,), the weights to score by
-    """
+    """Online logistic regression of the five features; ``used`` has weights of at least 0."""
 
     def __init__(self) -> None:
-        self._mean = np.append(_PRIOR, 0.0)  # last: the intercept, which orders nothing
+        self._mean = np.append(_PRIOR, 0.0)  # last is the intercept, which does not affect scores
         self._precision = np.full(6, _PRECISION)
         self.used = _PRIOR
 
     def learn(self, features: Floats, relevant: bool) -> None:
-        """Take in one link that was followed, (5,)."""
+        """Update the regression with the features of a followed link."""
         x = np.append(features, 1.0)
         p = float(expit(self._mean @ x))
         self._precision += p * (1.0 - p) * x**2
@@ -87,34 +85,35 @@ class OnlineRegression:
 
 
 class OnlineLogistic(RescoringStrategy[Weights]):
-    """Priority of v = a weighted sum of five matches, the weights learned fetch by fetch.
+    """Priority of v = a weighted sum of five matches, with weights trained after each fetch.
 
-    The formula that pagesift publishes for its focused crawls (pagesift-frontier 1.x,
+    The formula is that of pagesift's focused crawls (pagesift-frontier 1.x,
     <https://docs.rs/crate/pagesift-frontier>, modules focus, focus::model and focus::weights):
 
         score(v) = 0.9^depth (w1 anchor + w2 URL + w3 line + w4 R(u) + w5 phrase),
 
-    where anchor, URL and line are the weighted shares of the query's words that are found there,
-    and phrase is 1 if the anchor has two of them. A word weighs
-    ln((N + 1) / (df + 1/2)) / ln(N + 1), from 0.15 to 1, over the N pages fetched; all weigh 1
-    before there are three. Weights w begin with 2, 1.5, 1, 0.5, 0.5 and a precision q of 1/4
-    each. A link that was followed, with features x and an intercept, teaches
+    where anchor, URL and line are the weighted shares of the keywords found in each, and phrase is
+    1 if the anchor has two keywords. After three pages, a word has the weight
+    ln((N + 1) / (df + 1/2)) / ln(N + 1), from 0.15 to 1, over the N pages fetched; before, 1.
+    Weights w start at 2, 1.5, 1, 0.5, 0.5 with a precision q of 1/4 each. A followed link with
+    features x, with an intercept, updates them:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 
-    (Chapelle and Li, An empirical evaluation of Thompson sampling, NIPS 2011, algorithm 3, a step
-    a sample). A weight is taken up when it has moved by more than its uncertainty, and never
-    below 0. Of several links into v the best by the weights at the beginning speaks for it.
+    (Chapelle and Li, An empirical evaluation of Thompson sampling, NIPS 2011, algorithm 3, one
+    step per sample). The score uses a new weight, at least 0, when the weight has changed by more
+    than its uncertainty. Of several links into v the best by the initial weights counts.
 
-    Left out: pagesift's rules for kinds of pages on sites (news, footers, portals of languages),
-    and its taking turns among parts of a site. The line is the words near the link here, the
-    query that of `focuscrawl.strategies.knowledge_strategy.query`, and the relevance of pages R.
+    Unlike pagesift, this strategy has no rules for kinds of pages (news, footers, language
+    portals) and does not rotate among parts of a site. The line is the words near the link, and
+    the keywords are those of `focuscrawl.strategies.knowledge_strategy.query_terms`.
 
     Parameters
     ----------
-    near : words on either side of a link that make up its line
-    every, growth : fetches from one new order of the frontier to the next, at least and as a
-        share of all
+    near : int
+        Number of words on either side of a link in its line.
+    every, growth : int, float
+        Fetches between two re-scorings: at least `every`, and at least this share of all fetches.
     """
 
     def __init__(
@@ -126,17 +125,17 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._terms = TermMatcher(query_terms(context))
         self._model = Weights(_PRIOR, np.ones(len(self._terms)))
         self._regression = OnlineRegression()
-        self._used = GrowingArray(np.float64)  # after each fetch, five numbers
-        self._page_hits = GrowingArray(np.int64)  # of each page
+        self._used = GrowingArray(np.float64)  # five weights after each fetch
+        self._page_hits = GrowingArray(np.int64)
         self._pages_with = np.zeros(len(self._terms))
-        # of the best link into each URL: its signals, and its score by the first weights
+        # for the best link into each URL: its matches, and its score by the initial weights
         types = (np.int64, np.int64, np.int64, np.float64, np.int64)
         self._columns = [GrowingArray(each) for each in types]
         self._best = GrowingArray(np.float64, fill=-np.inf)
         self._fetched = GrowingArray(np.bool_, fill=False)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Learn from the link by which a URL was found."""
+        """Train on the best link into the fetched URL."""
         super().observe(url, relevance, duplicate_of)
         self._fetched.grow(url + 1)
         known = url < len(self._best) and np.isfinite(self._best.data[url])
@@ -148,7 +147,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._used.extend(self._regression.used)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score links by what they match, and the URLs by the best of their links."""
+        """Score links by their matches, and URLs by their best links."""
         hits = self._read_terms(page)
         memo = np.concatenate([[page.depth], hits]).astype("<i4").tobytes()
         signals = self._add_page(page, hits, page.depth)
@@ -157,7 +156,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return Expansion(self._model.scores(signals), urls, of_urls, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of a page of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, "<i4").astype(np.int64)
         self._add_page(page, memo[1:], int(memo[0]))
@@ -165,7 +164,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return urls, self._model.scores(self._matches_of(urls))
 
     def fit_model(self, observed: int, pages: int) -> tuple[Weights, Scores]:
-        """Look up the weights after so many fetches, and score by them all that was found."""
+        """Return the weights after `observed` fetches, and the scores of all URLs by them."""
         used = self._used.data[5 * observed - 5 : 5 * observed] if observed else _PRIOR
         with_term = has_term(self._page_hits.data[:pages], len(self._terms)).sum(axis=0)
         model = Weights(used.copy(), word_weights(with_term.astype(np.float64), pages))
@@ -173,14 +172,14 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return model, (urls, model.scores(self._matches_of(urls)))
 
     def use_model(self, model: Weights, pages: int) -> Scores:
-        """Score by new weights from now on, the links read meanwhile first."""
+        """Use new weights, and score the links of pages fetched since."""
         self._model = model
         later = [targets for _, targets in self.log.pages_since(pages)]
         urls = np.unique(np.concatenate(later)) if later else np.zeros(0, np.int64)
         return urls, model.scores(self._matches_of(urls))
 
     def _read_terms(self, page: JudgedPage) -> Ints:
-        """Return the terms of a page, then those of each link's anchor, URL and line."""
+        """Return the keywords of a page, then those of each link's anchor, URL and line."""
         links, chosen = page.view.links, page.links.tolist()
         anchors = self._terms.match_texts([links.anchors[i] for i in chosen])
         urls = self._terms.match_texts([links.urls[i].partition("//")[2] for i in chosen])
@@ -206,19 +205,19 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         columns, size = (*self._columns, self._best), int(targets.max(initial=-1)) + 1
         for column in columns:
             column.grow(size)
-        # the first of the best comes last
+        # the first of equally good links comes last and wins
         order = np.lexsort((-np.arange(len(targets)), at_first))
         better = order[at_first[order] > self._best.data[targets[order]]]
         for column, values in zip(columns, (*signals, at_first), strict=True):
             column.data[targets[better]] = values[better]
 
     def _matches_of(self, urls: Ints) -> LinkMatches:
-        """Return the signals of the best links into some URLs."""
+        """Return the matches of the best links into some URLs."""
         return LinkMatches(*(column.data[urls] for column in self._columns))
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:
-    """Return the weights of the query's words, of which so many of the pages fetched have each."""
+    """Return the weight of each keyword, which `pages_with` of `pages` fetched pages contain."""
     if pages < _FIRST_PAGES:
         return np.ones(len(pages_with))
     rarity = np.log((pages + 1.0) / (pages_with + 0.5)) / np.log(pages + 1.0)
@@ -227,7 +226,7 @@ def word_weights(pages_with: Floats, pages: int) -> Floats:
 
 
 def _any_between(hits: Ints, begin: Ints, end: Ints) -> Ints:
-    """Return the terms of the words from each begin up to its end, (n,)."""
+    """Return the keywords among the words from each `begin` to its `end`."""
     padded = np.append(hits, 0)
     bounds = np.column_stack([begin, end]).ravel()
     if not len(bounds):

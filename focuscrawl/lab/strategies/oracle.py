@@ -1,4 +1,4 @@
-"""The strategy ``oracle``, which knows all pages of a recorded web before it crawls it."""
+"""The strategy ``oracle``, which knows the relevance of all pages of a recorded web in advance."""
 
 from __future__ import annotations
 
@@ -20,26 +20,28 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Priority of v = R(v): greedy best-first on what a fetch of v will show (methods 1).
+    """Priority of v = R(v): greedy best-first on the true relevance of targets (methods 1).
 
-    What is fetched with relevance 0 has that here: redirects, errors, and URLs whose content
-    has come under another URL. The measure of what can be had on a recorded web, for studies:
-    no crawler can know it. The first oracle on a web and critic judges every page, later ones
-    read what it has kept. Not the optimum: links that are worth nothing in themselves come in
-    the order they were found, whatever lies behind them.
+    Fetches of relevance 0 are predicted as such: redirects, errors, and copies of fetched pages.
+    The oracle shows in studies how little loss is possible on a recorded web. The oracle is not
+    optimal, since links of equal relevance are fetched in the order found, regardless of the pages
+    behind them. The first oracle on a web and critic judges every page and caches the judgements.
 
     Raises
     ------
     UserError
-        The crawl is live, or its critic has no classes.
+        The crawl is live, or the critic has no classes.
     """
 
     def __init__(self, context: StrategyContext) -> None:
         if context.web is None:
-            raise UserError("strategy oracle needs a recorded web: add -a web=..., or use another")
+            raise UserError(
+                "strategy oracle needs a recorded web: add -a web=..., or use another strategy"
+            )
         if not len(context.critic.marked):
             raise UserError(
-                "strategy oracle needs a critic with classes: use another strategy with this one"
+                "strategy oracle needs a critic with classes, which this critic lacks: "
+                "use another strategy"
             )
         self._web = context.web
         whole = judge_web(context.web, context.critic)
@@ -47,11 +49,9 @@ class Oracle(Strategy):
         self._relevance = np.minimum(shares.sum(axis=1, dtype=np.float64), 1.0)
         self._content = whole.content
         self._page_index = {url: i for i, url in enumerate(whole.urls)}
-        self._page_of_url = GrowingArray(
-            np.int64, fill=_UNKNOWN
-        )  # by URL of the crawl: of the web
+        self._page_of_url = GrowingArray(np.int64, fill=_UNKNOWN)  # page of the web, by URL id
         self._fetched = np.zeros(len(whole.urls), np.bool_)  # by content
-        self._urls_of_content: defaultdict[int, list[int]] = defaultdict(list)  # URLs by content
+        self._urls_of_content: defaultdict[int, list[int]] = defaultdict(list)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score every link with the relevance of its target."""
@@ -59,7 +59,7 @@ class Oracle(Strategy):
         new = self._page_of_url.data[page.targets] == _UNKNOWN
         urls = [page.view.links.urls[i] for i in page.links[new].tolist()]
         places = self._page_indices([page.view.url, *urls])
-        memo = np.concatenate([page.targets[new], places])  # own place in the middle
+        memo = np.concatenate([page.targets[new], places])  # the page's own place is in the middle
         self._record_page(page.url, page.targets[new], places)
         return Expansion(
             self._expected_relevance(page.targets),
@@ -68,7 +68,7 @@ class Oracle(Strategy):
         )
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of a page of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, np.int64)
         found, places = memo[: len(memo) // 2], memo[len(memo) // 2 :]
@@ -82,7 +82,7 @@ class Oracle(Strategy):
         return np.array(places, np.int64)
 
     def _record_page(self, url: int, found: Ints, places: Ints) -> None:
-        """Take note of where in the web a page is, the first of `places`, and what it links to."""
+        """Record the index of a page, the first of `places`, and of the pages it links to."""
         own, *others = places.tolist()
         self._page_of_url.data[found] = others
         for each, place in set(zip(found.tolist(), others, strict=True)):
@@ -93,17 +93,17 @@ class Oracle(Strategy):
             self._fetched[self._content[own]] = True
 
     def _expected_relevance(self, urls: Ints) -> Floats:
-        """Return what fetches of `urls` would show now, float64 (n,)."""
+        """Return the relevance that fetches of `urls` would have now."""
         places = self._page_of_url.data[urls]
         known = places != _ABSENT
         places = places[known]
-        worth = np.zeros(len(urls))
-        taken = self._fetched[self._content[places]]
-        worth[known] = np.where(taken, 0.0, self._relevance[places])
-        return worth
+        relevance = np.zeros(len(urls))
+        fetched = self._fetched[self._content[places]]
+        relevance[known] = np.where(fetched, 0.0, self._relevance[places])
+        return relevance
 
     def _scores(self, url: int, targets: Ints) -> Scores:
-        """Return the scores of a page's targets, and of URLs that are now known for duplicates."""
+        """Return the scores of a page's targets, and of URLs that are now known as duplicates."""
         own = int(self._page_of_url.data[url])
         alike = [] if own == _ABSENT else self._urls_of_content[int(self._content[own])]
         urls = np.unique(np.concatenate([targets, np.array(alike, np.int64)]))

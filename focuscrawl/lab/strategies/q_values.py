@@ -1,4 +1,4 @@
-"""Q-values of links: Rennie and McCallum, ICML 1999; temporal-difference values."""
+"""Strategies that learn values of links by reinforcement: Q-values and temporal differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.linear_model import SGDRegressor
 from focuscrawl.apprentice.hashing import SparseRows, hstack, multi_arange, row_pointers
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.distiller import registered_domain
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.foundation.urls import host
 from focuscrawl.lab.strategies.batch_learners import (
     FAR,
@@ -37,36 +37,35 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.rescoring import LinkSnapshot
 
 
-HORIZON = 6  # fetches looked ahead: what comes later counts less than gamma^6, at most 1/64
-_LINKS = 8  # links of a URL that are learned from, the first found
-_BITS = 18  # of the features of anchors, and again of those of URLs
-_WIDTH = (2 << _BITS) + 1  # last: whether a link stays in its domain
-_UNKNOWN = 0.05  # a value before anything was learned
-_EXPLORATION_SCORE = 100.0  # of what exploration has drawn: more than any value
-_ATTEMPTS = 10  # at drawing a URL that was not fetched
+HORIZON = 6  # number of fetches ahead; all later rewards add at most 1/64
+_LINKS = 8  # maximum number of training links per URL
+_BITS = 18  # size of the feature spaces of anchors and of URLs, as a power of 2
+_WIDTH = (2 << _BITS) + 1  # the last feature is whether a link stays in its domain
+_UNKNOWN = 0.05  # value before the first training
+_EXPLORATION_SCORE = 100.0  # of URLs drawn for exploration: above any value
+_ATTEMPTS = 10  # maximum number of draws of a URL that is not fetched yet
 
 
 def discounted_rewards(
     source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
 ) -> Floats:
-    """Return the value of fetching each of some URLs, by what a crawl has found behind it.
+    """Return the discounted rewards of fetching URLs and the pages behind them.
 
-    After the URL itself, of all that is known to be linked from what was fetched since, what is
-    nearest to a relevant page is fetched next, the more relevant before the less; the t-th fetch
-    earns gamma^t times its relevance, if that is above 1/2: what Rennie and McCallum 1999 ask of
-    an optimal spider, but for this: distances are not counted again when a relevant page has been
-    fetched, so a step may lead towards one that is no longer there to be had.
+    After the URL itself, an ideal crawler fetches the known URL nearest to a relevant page, the
+    more relevant first. Each fetch earns gamma^t times the page's relevance, if above 1/2. This is
+    the optimal spider of Rennie and McCallum 1999, except that distances are not recomputed after
+    a relevant page is fetched. So a step may lead towards a page that is already fetched.
 
     Parameters
     ----------
-    source, target : int64 (n_links,), the ends of the links
-    relevance : float64 (n_urls,), NaN for URLs that were not fetched
-    wanted : int64 (n,), fetched URLs
-    gamma : discount a fetch, at most 1/2
-
-    Returns
-    -------
-    float64 (n,), from 0 to 1 / (1 - gamma)
+    source, target : NDArray[np.int64] of shape (n_links,)
+        URLs at both ends of each link.
+    relevance : NDArray[np.float64] of shape (n_urls,)
+        Relevance of fetched URLs; NaN for other URLs.
+    wanted : NDArray[np.int64] of shape (n,)
+        Fetched URLs to evaluate.
+    gamma : float
+        Discount per fetch, at most 1/2.
     """
     reward = np.where(relevance > 0.5, relevance, 0.0)
     away = click_distances(source, target, reward > 0, limit=HORIZON)
@@ -82,7 +81,7 @@ def discounted_rewards(
 
 
 def _nearest(source: Ints, target: Ints, away: Ints, reward: Floats) -> tuple[Ints, Ints]:
-    """Return, page by page, the targets nearest to a relevant page, more than can be fetched."""
+    """Return the targets of each page nearest to a relevant page, at most `HORIZON` + 1 a page."""
     n = len(reward)
     near = np.flatnonzero(away[target] < FAR)
     pairs = np.unique(source[near] * n + target[near])
@@ -95,7 +94,7 @@ def _nearest(source: Ints, target: Ints, away: Ints, reward: Floats) -> tuple[In
 
 
 class _KnownGraph(NamedTuple):
-    """Lists by page, since a walk goes page by page; the last two are those of `_nearest`."""
+    """Rewards, distances and links (see `_nearest`) by page, as lists for a walk in Python."""
 
     reward: list[float]
     away: list[int]
@@ -104,7 +103,7 @@ class _KnownGraph(NamedTuple):
 
 
 def _discounted_walk(url: int, discount: list[float], known: _KnownGraph) -> float:
-    """Return the discounted sum of the rewards of the fetches from `url` on."""
+    """Return the discounted sum of the rewards of an ideal crawl from `url`."""
     reward, away, begin, children = known
     total = 0.0
     queue, met = [(0, 0.0, url)], {url}
@@ -121,25 +120,32 @@ def _discounted_walk(url: int, discount: list[float], known: _KnownGraph) -> flo
 
 
 class QValues(BatchLearner):
-    """Priority of v = the discounted reward that the words of a link into it promise.
+    """Priority of v = the discounted reward predicted from the words of a link to v.
 
-    The value of a link (u,v) that was followed is worked out from what was found behind v (see
-    `discounted_rewards`). Values are put into bins, and naive Bayes gives the bin of a new link by
-    the words inside and near it, those of its URL, and those of its page; its score is the mean
-    value of each bin weighed by the bin's posterior. The best link into v counts.
+    Rennie and McCallum, Using reinforcement learning to spider the Web efficiently, ICML 1999. The
+    value of a followed link (u,v) is computed from the pages found behind v, see
+    `discounted_rewards`. Values are binned. Naive Bayes predicts the bin of a new link from the
+    words of the anchor, the words nearby, the URL and the page. The score is the mean of the bins'
+    values, weighted by their posteriors. The best link into v counts.
 
-    The paper learns from whole sites that were crawled before. Here it is the crawl so far, in
-    batches, and a first few relevant pages say little: so the score is mixed with R(u) by the
-    number n of relevant pages known, with n / (n + `trust`).
+    The paper trains on sites that are crawled completely in advance. This strategy trains on the
+    crawl so far. As few relevant pages are weak evidence, the prediction has the weight
+    n / (n + `trust`) after n relevant pages, and R(u) has the rest.
 
     Parameters
     ----------
-    gamma : discount a fetch; the paper's is 1/2
-    bins : of values: one for 0, the others share what is above 0 equally
-    length : words that a link counts for, and again those of its page, see `HashedNaiveBayes`
-    trust : relevant pages at which what was learned counts half
-    memory : links learned from, the latest: bounds the cost of a lesson
-    batch, growth : see `BatchLearner`
+    gamma : float
+        Discount per fetch; 1/2 in the paper.
+    bins : int
+        Number of bins: one for the value 0, and others with equally many positive values.
+    length : float
+        Number of words that a link, and its page, count for, see `HashedNaiveBayes`.
+    trust : float
+        Number of relevant pages at which prediction and R(u) have equal weights.
+    memory : int
+        Number of latest links in the training set.
+    batch, growth : int, float
+        See `BatchLearner`.
     """
 
     def __init__(
@@ -168,42 +174,42 @@ class QValues(BatchLearner):
         super().__init__("q-values", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Take the words of the page, and those in, near and behind its links."""
+        """Return the words of the page, and those of its links' anchors, contexts and URLs."""
         links, _ = hstack(self._words.surroundings(page), self._words.addresses(page))
         return PathFeatures(page.targets, self._words.page(page), links)
 
     def initial_model(self) -> BinnedValueModel:
-        """Return the model that knows R(u) alone."""
+        """Return the model that scores links by R(u) alone."""
         return BinnedValueModel(None, None, np.zeros(0), 0.0)
 
     def fit(self, past: LinkSnapshot) -> BinnedValueModel:
-        """Learn the values of the links followed so far."""
+        """Train on the links followed so far."""
         links = np.flatnonzero(~np.isnan(past.relevance[past.target]))
         links = links[np.argsort(past.target[links], kind="stable")]
         rank = np.arange(len(links)) - np.searchsorted(past.target[links], past.target[links])
         links = np.sort(links[rank < _LINKS])[-self._memory :]
         relevant = float((past.relevance > 0.5).sum())
-        if not len(links):  # nothing but seeds was fetched
+        if not len(links):  # only seeds were fetched
             return self.initial_model()
         urls, at = np.unique(past.target[links], return_inverse=True)
-        worth = discounted_rewards(
+        values = discounted_rewards(
             past.source, past.target, past.relevance, urls, gamma=self._gamma
         )
-        labels, means = bin_values(worth, self._bins)
-        weight = (1.0 / np.bincount(at))[at]  # a URL counts 1
+        labels, means = bin_values(values, self._bins)
+        weight = (1.0 / np.bincount(at))[at]  # weights of the links to a URL add up to 1
         of_links = HashedNaiveBayes(
             past.link_words.take(links), labels[at], len(means), length=self._length, weight=weight
         )
-        # many links of a page fall into the same bin: its words are counted for all at once
+        # many links of a page fall into the same bin, so their weights are added first
         pair, which = np.unique(past.page[links] * len(means) + labels[at], return_inverse=True)
         of_pages = HashedNaiveBayes(
             past.page_words.take(pair // len(means)),
             pair % len(means),
             len(means),
             length=self._length,
-            weight=sums(which, weight, len(pair)),
+            weight=sum_by_group(which, weight, len(pair)),
         )
-        metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
+        metrics = {"mean_value": float(values.mean()), "bins": float(len(means))}
         trust = relevant / (relevant + self._trust)
         return BinnedValueModel(
             of_links, of_pages, means, trust, instances=len(links), metrics=metrics
@@ -211,12 +217,9 @@ class QValues(BatchLearner):
 
 
 def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
-    """Put values (n,) into bins.
+    """Return the bin of each value, and the mean value of each bin.
 
-    Returns
-    -------
-    labels : int64 (n,); bin 0 is that of the value 0, the others hold about equally many
-    means : float64, the mean value of each bin; at most `bins`, fewer where values are equal
+    Bin 0 is for the value 0. The others, at most `bins` - 1, have about equally many values.
     """
     above = values[values > 0.0]
     shares = np.arange(bins - 1) / max(bins - 1, 1)
@@ -228,10 +231,7 @@ def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class BinnedValueModel(FittedModel):
-    """Classifiers of bins by the words of links and pages, and the mean value of each bin.
-
-    `trust` is the share of what they say in the score, the rest is R(u).
-    """
+    """Naive Bayes over bins of values; `trust` is its weight in the score, R(u) has the rest."""
 
     of_links: HashedNaiveBayes | None
     of_pages: HashedNaiveBayes | None
@@ -239,7 +239,7 @@ class BinnedValueModel(FittedModel):
     trust: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the value to be expected of each link."""
+        """Return the expected value of each link."""
         relevance = past.relevance[past.source[links]][:, None]
         if self.of_links is None or self.of_pages is None:
             return relevance
@@ -253,18 +253,18 @@ class BinnedValueModel(FittedModel):
 
 
 class Link(NamedTuple):
-    """What the features of a link are made of."""
+    """The parts of a link that its features come from."""
 
     anchor: str
     url: str
-    inside: bool  # its domain
+    inside: bool  # whether the link stays in its domain
 
 
 class LinkVectors:
-    """Vectors of distinct links, by number.
+    """Feature vectors of distinct links, by id.
 
-    Anchors are read as their distinct runs of 3 to 5 characters, URLs as those of 4 and 5, each
-    as a unit vector of hashed features; one more says whether a link stays in its domain.
+    Anchors are hashed as distinct character n-grams of length 3 to 5, URLs as those of 4 and 5,
+    each normalised to a unit vector. The last feature is whether a link stays in its domain.
     """
 
     def __init__(self) -> None:
@@ -276,7 +276,7 @@ class LinkVectors:
         self._values = GrowingArray(np.float32)
 
     def ids(self, links: Sequence[Link]) -> Ints:
-        """Return the numbers of links, int64 (n,); those that are new get one."""
+        """Return the ids of links; new links get new ids."""
         new = list(dict.fromkeys(link for link in links if link not in self._number))
         if new:
             parts = [
@@ -292,7 +292,7 @@ class LinkVectors:
         return np.array([self._number[link] for link in links], np.int64)
 
     def matrix(self, numbers: Ints) -> sparse.csr_matrix:
-        """Return the vectors of links, (n, `_WIDTH`)."""
+        """Return the vectors of links, of shape (n, `_WIDTH`)."""
         rows = self._rows.rows(len(self._rows))
         taken = rows.take(numbers)
         at = multi_arange(rows.indptr[numbers], taken.lengths)
@@ -308,15 +308,15 @@ class LinkValueModel(NamedTuple):
     weights: Floats | None
     intercept: float
 
-    def of(self, links: sparse.csr_matrix) -> Floats:
-        """Return float64 (n,)."""
+    def predict(self, links: sparse.csr_matrix) -> Floats:
+        """Return the values of links from their feature vectors."""
         if self.weights is None:
             return np.full(links.shape[0], _UNKNOWN)
         return np.round(links @ self.weights + self.intercept, 9)
 
 
 class Experience(NamedTuple):
-    """A link that was followed: its number, the reward, and the links found behind it."""
+    """A followed link, its reward, and the links found behind it."""
 
     link: int
     reward: float
@@ -324,17 +324,12 @@ class Experience(NamedTuple):
 
 
 class ValueLearner:
-    """Q-learning with a linear model, replay of experience, and double learning.
+    """Q-learning with a linear model, experience replay, and double learning.
 
-    The value of a link that led to a reward r and to links A is to be
-    r + gamma target(argmax over A of online). At every step the online model takes one pass of
-    stochastic gradient descent over a sample of all experience, the target model becomes
-    a copy of it after every `switch` steps.
-
-    Attributes
-    ----------
-    target : of the last switch
-    steps : taken
+    The target value of a link with reward r and links A behind it is
+    r + gamma target(argmax over A of online). Each step trains the online model for one epoch of
+    stochastic gradient descent on a sample of all experience. After every `switch` steps the
+    target model becomes a copy of the online model.
     """
 
     def __init__(
@@ -351,7 +346,7 @@ class ValueLearner:
         self.steps = 0
 
     def learn(self, experience: Experience) -> bool:
-        """Take a step; return whether there is a new target."""
+        """Train one step; return whether the target model has changed."""
         self.steps += 1
         self._experience.append(experience)
         n = len(self._experience)
@@ -369,37 +364,37 @@ class ValueLearner:
         return switched
 
     def _next_values(self, found: Sequence[Ints]) -> Floats:
-        """Return the target's value of the link that the online model prefers; 0 without links."""
+        """Return the target's value of the online model's best link; 0 without links."""
         lengths = np.array([len(links) for links in found])
         values = np.zeros(len(found))
         some = np.flatnonzero(lengths)
         if len(some):
             links = np.concatenate(found)
             distinct, at = np.unique(links, return_inverse=True)
-            online = self._online_values().of(self._vectors.matrix(distinct))[at]
+            online = self._online_model().predict(self._vectors.matrix(distinct))[at]
             begins = np.cumsum(lengths) - lengths
             best = [begins[i] + online[begins[i] :][: lengths[i]].argmax() for i in some.tolist()]
-            values[some] = self.target.of(self._vectors.matrix(links[best]))
+            values[some] = self.target.predict(self._vectors.matrix(links[best]))
         return values
 
-    def _online_values(self) -> LinkValueModel:
+    def _online_model(self) -> LinkValueModel:
         if not hasattr(self._online, "coef_"):
             return LinkValueModel(None, 0.0)
         return LinkValueModel(self._online.coef_, float(self._online.intercept_[0]))
 
 
 class ExplorationQueue:
-    """URLs that wait, by domain, to draw from at random."""
+    """Queued URLs by domain, for random draws."""
 
     def __init__(self) -> None:
         self._by_domain: dict[str, list[int]] = {}
 
     def add(self, domain: str, url: int) -> None:
-        """Take in a URL."""
+        """Add a queued URL."""
         self._by_domain.setdefault(domain, []).append(url)
 
     def draw(self, random: np.random.Generator, fetched: np.ndarray) -> int | None:
-        """Draw a domain, then a URL of it; None if that finds only what was fetched."""
+        """Draw a domain, then a URL of the domain; None if all URLs drawn are fetched already."""
         for _ in range(_ATTEMPTS):
             if not self._by_domain:
                 break
@@ -419,24 +414,28 @@ class ExplorationQueue:
 class TdValues(RescoringStrategy[LinkValueModel]):
     """Priority of v = the value of the first link into v, learned by temporal differences.
 
-    The order of deep-deep (<https://github.com/TeamHG-Memex/deep-deep>, its spider for relevant
-    pages with its defaults): Q-learning, see `ValueLearner`, where following a link is the action
-    and R(v) the reward. A link is described by its anchor, its URL and whether it stays in its
-    domain, see `LinkVectors`; the page it is on plays no part. After a share `explore` of pages
-    the next fetch is drawn at random, first a domain, then a URL of it that waits. A fetch that
-    brings no page teaches a reward of 0.
+    The order is that of deep-deep (<https://github.com/TeamHG-Memex/deep-deep>), of its spider for
+    relevant pages with default options. Following a link is the action of the Q-learning, see
+    `ValueLearner`, and R(v) is the reward. The features of a link are its anchor, its URL and
+    whether the link stays in its domain, see `LinkVectors`. For a share `explore` of pages the
+    next fetch is drawn at random: first a domain, then a queued URL of the domain. A fetch
+    without a page has the reward 0.
 
-    deep-deep also draws the domain of every other fetch, by a softmax of the best values with
-    a temperature of 0.1; here the best URL comes first, whatever its domain. It has four times as
-    many features to hash to, reads the ``title`` of links, too, and forgets experience beyond
-    100,000 fetches; here all of it stays in memory, with the features of every distinct link.
+    Unlike this strategy, deep-deep also draws the domain of every other fetch, by a softmax of the
+    best values with a temperature of 0.1. Its spider has four times as many hashed features, reads
+    the ``title`` of links, and forgets experience beyond 100,000 fetches. This strategy keeps all
+    experience in memory, with the features of every distinct link.
 
     Parameters
     ----------
-    gamma : discount a fetch
-    explore : share of fetches drawn at random
-    sample : experiences learned from at each step
-    switch : steps from one target model, and order of the frontier, to the next
+    gamma : float
+        Discount per fetch.
+    explore : float
+        Share of fetches drawn at random.
+    sample : int
+        Number of experiences to train on at each step.
+    switch : int
+        Steps between two target models, and between two re-scorings of the frontier.
     """
 
     def __init__(
@@ -458,16 +457,16 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._learner = ValueLearner(self._vectors, context.random_state, gamma, sample, switch)
         self._random = np.random.default_rng((context.random_state, 1))
         self._model = self._learner.target
-        self._targets = [(0, self._model)]  # each with the fetches when it came
+        self._targets = [(0, self._model)]  # with the number of fetches at which each was trained
         self._followed: tuple[int, float] | None = None  # link and reward of the last fetch
-        self._link = GrowingArray(np.int64, fill=-1)  # the first into each URL
+        self._link = GrowingArray(np.int64, fill=-1)  # first link into each URL
         self._fetched = GrowingArray(np.bool_, fill=False)
         self._exploration_queue = ExplorationQueue()
-        self._drawn: set[int] = set()  # to be fetched before all others, or fetched
-        self._drawn_before = self._drawn  # the last lesson started
+        self._drawn: set[int] = set()  # URLs drawn for exploration, fetched or not
+        self._drawn_before = self._drawn  # at the start of the last training
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of a fetch; it is learned from when its links are known, or none came."""
+        """Record a fetch; training follows when the page's links, or their absence, are known."""
         self._learn(np.zeros(0, np.int64))
         super().observe(url, relevance, duplicate_of)
         self._fetched.grow(url + 1)
@@ -477,7 +476,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._fetched.data[url] = True
 
     def is_training_due(self) -> bool:
-        """Tell whether there is a new target."""
+        """Tell whether the target model has changed."""
         due = self._targets[-1][0] > self._learned_at
         if due:
             self._extent = (self.log.n_fetches, self.log.n_pages)
@@ -485,12 +484,12 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return due
 
     def rescore(self) -> Scores:
-        """Score by the target of the last lesson again."""
+        """Score all URLs by the last target model again."""
         self._drawn_before = set(self._drawn)
         return super().rescore()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and draw what is to be fetched next now and then."""
+        """Score the links of `page`, and sometimes draw a URL to fetch next."""
         links = page.view.links
         urls = [links.urls[i] for i in page.links.tolist()]
         anchors = [" ".join(links.anchors[i].lower().split()) for i in page.links.tolist()]
@@ -499,18 +498,18 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return Expansion(link_scores, *scores, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Take in the links of an earlier run."""
+        """Add the links of a page of an earlier run."""
         assert page.memo is not None
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
-        """Look up the target after so many fetches, and score by it all that was found."""
+        """Return the target model after `observed` fetches, and the scores of all URLs by it."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))
 
     def use_model(self, model: LinkValueModel, pages: int) -> Scores:
-        """Score by a new target from now on, the links read meanwhile first."""
+        """Use a new target model, and score the links of pages fetched since."""
         self._model = model
         used = max(i for i, (at, _) in enumerate(self._targets) if at <= self._learned_at)
         self._targets = self._targets[used:]
@@ -521,7 +520,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
     def _add_page(
         self, page: JudgedPage | StoredPage, source: str, urls: list[str], anchors: list[str]
     ) -> tuple[Floats, Scores]:
-        """Return the scores of links, and those of URLs that are new or drawn."""
+        """Return the scores of links, and the scores of new URLs and of a drawn URL."""
         targets, first, at = np.unique(page.targets, return_index=True, return_inverse=True)
         own = registered_domain(host(source))
         domains = [registered_domain(host(urls[i])) for i in first.tolist()]
@@ -538,11 +537,11 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._link.data[targets[new]] = links[new]
         for i in np.flatnonzero(new).tolist():
             self._exploration_queue.add(domains[i], int(targets[i]))
-        values = self._model.of(self._vectors.matrix(links))
+        values = self._model.predict(self._vectors.matrix(links))
         return values[at], self._add_explored_url(targets[new], values[new])
 
     def _learn(self, found: Ints) -> None:
-        """Take the step of the last fetch, whose links are `found`."""
+        """Train on the last fetch, whose page has the links `found`."""
         if self._followed is not None:
             link, reward = self._followed
             self._followed = None
@@ -550,7 +549,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
                 self._targets.append((self.log.n_fetches, self._learner.target))
 
     def _add_explored_url(self, urls: Ints, values: Floats) -> Scores:
-        """Return scores of URLs, with one drawn at random before all others now and then."""
+        """Return the scores of URLs; at random, add a URL drawn for exploration."""
         if self._random.random() >= self._explore:
             return urls, values
         drawn = self._exploration_queue.draw(self._random, self._fetched.data)
@@ -561,5 +560,5 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return np.append(urls[others], drawn), np.append(values[others], _EXPLORATION_SCORE)
 
     def _values_of(self, urls: Ints, model: LinkValueModel, drawn: set[int]) -> Floats:
-        values = model.of(self._vectors.matrix(self._link.data[urls]))
+        values = model.predict(self._vectors.matrix(self._link.data[urls]))
         return np.where(np.isin(urls, [*drawn]), _EXPLORATION_SCORE, values)

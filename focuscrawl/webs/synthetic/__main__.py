@@ -1,4 +1,4 @@
-"""``python -m focuscrawl.webs.synthetic``: labels to train a critic from, seeds to start at."""
+"""``python -m focuscrawl.webs.synthetic``: writes labels and seeds as CSV files."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import click
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs.synthetic.synthetic_web import SyntheticWeb
 
-_SCALE = click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
-_RANDOM_STATE = click.option("--random-state", default=0, show_default=True)
+_SCALE = click.option(
+    "--scale", default=1.0, show_default=True, help="Size of the web; 1 is 3,000 pages."
+)
+_RANDOM_STATE = click.option(
+    "--random-state", default=0, show_default=True, help="Random seed of the web."
+)
 
 
 @click.group()
 def main() -> None:
-    """Look into the synthetic web."""
+    """Write labels and start pages of the synthetic web."""
 
 
 @main.command()
@@ -24,7 +28,7 @@ def main() -> None:
 @_SCALE
 @_RANDOM_STATE
 def labels(out: Path, scale: float, random_state: int) -> None:
-    """Write the labels to OUT as CSV: url,topic,split."""
+    """Write the labelled pages to the CSV file OUT with the columns url, topic and split."""
     with out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Label._fields)
@@ -36,7 +40,7 @@ def labels(out: Path, scale: float, random_state: int) -> None:
 @_SCALE
 @_RANDOM_STATE
 def seeds(out: Path, scale: float, random_state: int) -> None:
-    """Write five start URLs a topic to OUT as CSV: topic,url."""
+    """Write five start pages for each topic to the CSV file OUT with columns topic and url."""
     web = SyntheticWeb(scale, random_state)
     with out.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)

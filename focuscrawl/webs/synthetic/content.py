@@ -1,4 +1,4 @@
-"""Content of a synthetic page, and its HTML in three designs."""
+"""Content of the synthetic pages, and their HTML in three designs."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from focuscrawl.webs.synthetic.layout import (
     SHOPPING,
     SLOTS,
     Page,
-    Places,
     Role,
     Targets,
+    WebLayout,
     page_url,
-    spell,
+    write_href,
 )
 from focuscrawl.webs.synthetic.vocabulary import (
-    FACETS,
+    SECTION_NAMES,
     TOPICS,
-    VAGUE,
-    Draws,
-    chatter,
-    mix,
+    VAGUE_ANCHORS,
+    RandomStream,
+    filler_sentence,
+    hash_ints,
     sentence,
     title,
 )
 
-# Most sites say what a list is; some use a heading that others put over something else.
+# Headings of lists of links; some headings are ambiguous.
 _ON_TOPIC = ("Related reading", "More on this", "See also", "You may also like")
 _OFF_TOPIC = ("Trending now", "Sponsored", "From our partners", "You may also like")
 _LEADS = ("More in", "Compare this with", "Also worth reading:", "As told in", "Background:")
 
 
 class Link(NamedTuple):
-    """A link as its author wrote it."""
+    """A link as the author wrote it."""
 
     href: str
     text: str
@@ -48,28 +48,30 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Running text with links in it."""
+    """Text with links."""
 
     pieces: list[str | Link]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Links under a heading, each with a text behind it that may be empty.
+    """Links under a heading, each with a snippet, which may be empty.
 
     Attributes
     ----------
-    aside : stands beside the article, where the page's design has such a place
+    items : list of (Link, str)
+    in_sidebar : bool
+        Whether the list is in the sidebar, if the design has one.
     """
 
     heading: str
     items: list[tuple[Link, str]]
-    aside: bool = False
+    in_sidebar: bool = False
 
 
 @dataclass(slots=True)
 class Content:
-    """Everything that stands on a page, top to bottom."""
+    """All content of a page from top to bottom."""
 
     page: Page
     navigation: list[Link]
@@ -78,24 +80,24 @@ class Content:
 
 
 class Author:
-    """Makes up what stands on one page: paragraphs, lists of links, navigation."""
+    """Generates the content of a page: paragraphs, lists of links, navigation."""
 
-    def __init__(self, places: Places, page: Page) -> None:
+    def __init__(self, places: WebLayout, page: Page) -> None:
         self._places = places
         self._page = page
-        self._draws = Draws(mix(places.seed, 8, page.number))
+        self._draws = RandomStream(hash_ints(places.seed, 8, page.number))
         self._targets = Targets(places, page, self._draws)
-        # some authors keep to the point, others do not: those mislead a critic
+        # pages with a low focus mislead a critic
         self._focus = 0.05 + 0.5 * self._draws.unit()
 
     def write(self) -> Content:
-        """Return what stands on the page."""
+        """Return the content of the page."""
         page = self._page
         content = Content(page, self._navigation(), footer=self._footer())
         body = content.body
         match page.role:
             case Role.SERVICE:
-                body.append(Paragraph([chatter(self._draws) for _ in range(6)]))
+                body.append(Paragraph([filler_sentence(self._draws) for _ in range(6)]))
                 return content
             case Role.HOME:
                 self._home(body)
@@ -136,7 +138,7 @@ class Author:
             for index in places.section_pages(page.host, page.section)
         ]
         items = [(self._link(p, plain=True), self._snippet(p.topic)) for p in pages]
-        body.append(Listing(f"All {FACETS[page.section]}", items))
+        body.append(Listing(f"All {SECTION_NAMES[page.section]}", items))
         elsewhere = [targets.on_topic(page.topic) for _ in range(self._draws.between(5, 9))]
         body.append(self._listing("On other sites", elsewhere))
         self._off_topic(body)
@@ -156,12 +158,12 @@ class Author:
                 if where < 0.4
                 else targets.on_topic(page.topic)
                 if where < 0.9
-                else targets.kin(page.topic)
+                else targets.related_topic(page.topic)
             )
         body.append(self._listing(self._heading(_ON_TOPIC), related))
         if not note:
             here = [targets.same_host() for _ in range(2)]
-            body.append(self._listing(f"Elsewhere on {page.host.title}", here, aside=True))
+            body.append(self._listing(f"Elsewhere on {page.host.title}", here, in_sidebar=True))
             self._extras(body)
         self._off_topic(body)
 
@@ -172,7 +174,7 @@ class Author:
         turn = draws.between(0, 3)
         for topic in topics[turn:] + topics[:turn]:
             found = [targets.on_topic(topic) for _ in range(draws.between(3, 5))]
-            heading = title(TOPICS[topic], mix(page.number, len(body)))
+            heading = title(TOPICS[topic], hash_ints(page.number, len(body)))
             body.append(self._text(topic, 1))
             body.append(self._listing(heading, found, snippets=True))
         self._off_topic(body)
@@ -198,12 +200,12 @@ class Author:
         if self._page.role is Role.NOTE:
             few, many = 1, 2
         found = [targets.anywhere() for _ in range(draws.between(few, many))]
-        panel = self._listing(self._heading(_OFF_TOPIC), found, aside=True)
-        panel.items[:] = [(self._lure(link), text) for link, text in panel.items]
+        panel = self._listing(self._heading(_OFF_TOPIC), found, in_sidebar=True)
+        panel.items[:] = [(self._mislead(link), text) for link, text in panel.items]
         if draws.chance(0.15):
             dead = draws.between(FIRST_HUB + self._page.host.sections, self._page.host.size - 1)
             href = f"/past/{draws.between(2003, 2012)}/{dead}.html"
-            panel.items.append((Link(href, title(TOPICS[self._page.topic], mix(dead))), ""))
+            panel.items.append((Link(href, title(TOPICS[self._page.topic], hash_ints(dead))), ""))
         body.append(panel)
 
     def _extras(self, body: list[Paragraph | Listing]) -> None:
@@ -215,17 +217,17 @@ class Author:
             body.append(Paragraph([picture]))
 
     def _heading(self, usual: tuple[str, ...]) -> str:
-        """Return the heading this host gives such a list; one page in eight has another."""
+        """Return the heading of this host for such a list; one page in eight has another."""
         if self._draws.chance(0.125):
             return self._draws.pick(usual)
-        return usual[mix(self._places.seed, self._page.host.number) % len(usual)]
+        return usual[hash_ints(self._places.seed, self._page.host.number) % len(usual)]
 
     def _listing(
         self,
         heading: str,
         pages: list[Page],
         *,
-        aside: bool = False,
+        in_sidebar: bool = False,
         plain: bool = False,
         snippets: bool = False,
     ) -> Listing:
@@ -234,7 +236,7 @@ class Author:
             for page in pages
             if page.number != self._page.number
         ]
-        return Listing(heading, items, aside)
+        return Listing(heading, items, in_sidebar)
 
     def _snippet(self, topic: int) -> str:
         return sentence(topic, self._focus, self._draws) if self._draws.chance(0.4) else ""
@@ -244,24 +246,24 @@ class Author:
         text = target.title
         style = 0.0 if plain else draws.unit()
         if style > 0.75:
-            text = draws.pick(VAGUE)
+            text = draws.pick(VAGUE_ANCHORS)
         elif style > 0.6:
             text = draws.pick(TOPICS[target.topic].urns["n"])
-        return Link(spell(target, self._page.host, draws), text)
+        return Link(write_href(target, self._page.host, draws), text)
 
-    def _lure(self, link: Link) -> Link:
-        """Let some advertisements promise what the page is about: only their place tells."""
+    def _mislead(self, link: Link) -> Link:
+        """Give some advertisements an anchor text on the topic, which misleads classifiers."""
         draws = self._draws
         if not draws.chance(0.3):
             return link
-        text = title(TOPICS[self._page.topic], mix(self._page.number, draws.between(0, 999)))
+        text = title(TOPICS[self._page.topic], hash_ints(self._page.number, draws.between(0, 999)))
         return link._replace(text=text)
 
     def _navigation(self) -> list[Link]:
         host = self._page.host
         banner = self._targets.home(self._draws.pick((NEWS, SHOPPING)))
         return [
-            Link(spell(banner, host, self._draws), f"Ad: {banner.title}", nofollow=True),
+            Link(write_href(banner, host, self._draws), f"Ad: {banner.title}", nofollow=True),
             Link("/", "Home"),
         ]
 
@@ -272,7 +274,7 @@ class Author:
         links = [
             *(Link(hub.path, hub.title) for hub in hubs),
             Link(places.page_at(host, ABOUT).path, "About"),
-            # a service outside this web: a closed replay drops it
+            # a service outside this web, which replays skip
             Link(f"https://share.example/?u={self._page.number}&from=web", "Share"),
         ]
         if self._page.section < 0:
@@ -285,23 +287,23 @@ class Author:
 
 
 def render(content: Content) -> str:
-    """Return a page's HTML."""
+    """Return the HTML of a page."""
     return _DESIGNS[content.page.host.style](content)
 
 
 def head(content: Content) -> str:
-    """Return what every design has in ``<head>``."""
+    """Return the content of ``<head>`` for all designs."""
     page = content.page
     parts = [f"<title>{page.title} | {page.host.title}</title>"]
     if page.host.declared == "meta":
         parts.append(f'<meta charset="{page.host.encoding}">')
-    if not page.host.sessions:  # the software that makes sessions knows no canonical links
+    if not page.host.sessions:  # session software writes no canonical links
         parts.append(f'<link rel="canonical" href="{page_url(page)}">')
     return "\n".join(parts)
 
 
 def anchor(link: Link) -> str:
-    """Return a link's HTML."""
+    """Return the HTML of a link."""
     rel = ' rel="nofollow"' if link.nofollow else ""
     return f'<a href="{escape(link.href)}"{rel}>{link.text}</a>'
 
@@ -326,7 +328,7 @@ def _modern(content: Content) -> str:
             main.append(f"<p>{_pieces(part)}</p>")
             continue
         items = "\n".join(f"<li>{_item(item)}</li>" for item in part.items)
-        column = aside if part.aside else main
+        column = aside if part.in_sidebar else main
         column.append(f"<section><h2>{part.heading}</h2>\n<ul>\n{items}\n</ul></section>")
     return "\n".join(
         [
@@ -371,7 +373,7 @@ def _tables(content: Content) -> str:
     for part in content.body:
         if isinstance(part, Listing):
             items = "\n".join(f"<LI>{_item(item)}" for item in part.items)
-            column = left if part.aside else right
+            column = left if part.in_sidebar else right
             column.append(f"<H3>{part.heading}</H3>\n<UL>\n{items}\n</UL>")
         else:
             right.append(f"<P>{_pieces(part)}")

@@ -1,4 +1,4 @@
-"""Hosts, pages, addresses and links of the synthetic web, computed from numbers."""
+"""Hosts, pages, addresses and links of the synthetic web, all computed from numbers."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.webs.synthetic.vocabulary import (
-    FACETS,
-    KIN,
     PLACES,
+    RELATED_TOPICS,
+    SECTION_NAMES,
     TOPICS,
-    Draws,
+    RandomStream,
     fraction,
-    mix,
+    hash_ints,
     slug,
     title,
 )
@@ -30,7 +30,7 @@ BLOCK_PAGES = 1000
 _SIZES = (120, 90, 80, 70, 64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 34, 30, 28, 24, 20, 14)
 _FIRST = (0, *accumulate(_SIZES))
 _HOST_OF = tuple(host for host, size in enumerate(_SIZES) for _ in range(size))
-_SECTION_PAGES = 14  # about so many pages share a section
+_SECTION_PAGES = 14  # average pages a section
 
 NEWS, SHOPPING = 5, 6
 #: topic of each slot of a block's ring: general sites and a few topics have more than one
@@ -61,31 +61,33 @@ _ODD_SECTIONS = (1, 1, 1, 3, 3, 5)
 
 
 class Role(IntEnum):
-    """What a page is for."""
+    """The role of a page on its host."""
 
     HOME = 0
     SERVICE = 1  # about, privacy
     HUB = 2  # lists the pages of a section
     ARTICLE = 3
     NOTE = 4  # a short article with few links
-    ROUNDUP = 5  # lists links on its topic and, under other headings, on others
+    ROUNDUP = 5  # links on its topic and, under other headings, on other topics
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A site of the synthetic web: its size, its topics, how its pages are served.
+    """A site of the synthetic web: its size, its topics, and how it serves pages.
 
     Attributes
     ----------
-    number, block : its number; the block it is in
-    size, first, sections : pages; number of its first page; sections, each with a hub
-    topic : main topic, a number into `TOPICS`
-    name, title, scheme, encoding, declared : encoding of its pages, and where they declare it:
-        "header", "meta" or "nowhere"
-    style : which of the three page designs
-    calendar, sessions, members : has an endless calendar; puts session ids into its links; has
+    number, block : number of the host and of its block
+    size, first, sections : number of pages; number of its first page; number of sections
+    topic : main topic, an index into `TOPICS`
+    name, title, scheme : host name, site title, URL scheme
+    encoding, declared : encoding of its pages, declared in "header", "meta" or "nowhere"
+    style : index of the page design
+    calendar, sessions, members : whether the host has an endless calendar, session ids in links,
+    and
         pages that robots.txt forbids
-    portal, opaque : is the block's directory; has URLs that do not tell the topic
+    portal, opaque : whether the host is the directory of the block, and has URLs without topic
+    words
     """
 
     number: int
@@ -108,19 +110,19 @@ class Host:
 
     @property
     def general(self) -> bool:
-        """Whether this is a news site or a shop: many links, to everything."""
+        """Whether this is a news site or a shop, with many links to all topics."""
         return self.topic in {NEWS, SHOPPING}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the synthetic web: where it is, and what it is about.
+    """A page of the synthetic web.
 
     Attributes
     ----------
-    number, host, index : its number in the web; its site; its number there
-    role, section, topic : `section` is -1 for pages outside every section
-    title, path : the path is the one spelling under which the web lists the page
+    number, host, index : number in the web; site; index on the site
+    role, section, topic : `section` is -1 for pages outside all sections
+    title, path : `path` is the main path of the page
     """
 
     number: int
@@ -133,13 +135,13 @@ class Page:
     path: str
 
 
-class Places:
+class WebLayout:
     """All hosts and pages of a web of `blocks` blocks, computed from numbers alone.
 
-    Hosts come in blocks of 20 with 1,000 pages; the k-th block of every web has its sizes in the
-    same order. A host has one main topic; its even sections are about that, its odd ones about
-    another. Section topics are slots of a ring turned by a block's own offset, so that "a section
-    about topic t in block b" is found by subtraction, without a table.
+    A block has 20 hosts with 1,000 pages; all blocks have the same host sizes in the same order.
+    A host has one main topic, to which its even sections belong; odd sections have other topics.
+    Section topics are slots of a ring, rotated by an offset of the block, so subtraction finds "a
+    section about topic t in block b" without a table.
     """
 
     def __init__(self, blocks: int, seed: int) -> None:
@@ -147,15 +149,15 @@ class Places:
         self.hosts = blocks * BLOCK_HOSTS
         self.pages = blocks * BLOCK_PAGES
         self.seed = seed
-        # links come back to the same hosts and pages again and again; the bound keeps memory flat
+        # links repeat the same hosts and pages; the limits bound the memory
         self.host: Callable[[int], Host] = lru_cache(maxsize=1024)(self._host)
         self.page: Callable[[int], Page] = lru_cache(maxsize=8192)(self._page)
         self._turn: Callable[[int, int], int] = lru_cache(maxsize=4096)(self._ring_offset)
 
     def _ring_offset(self, block: int, section: int) -> int:
-        turn = mix(self.seed, 1, block) % BLOCK_HOSTS
+        turn = hash_ints(self.seed, 1, block) % BLOCK_HOSTS
         if section % 2:
-            turn += 1 + mix(self.seed, 2, block, section) % (BLOCK_HOSTS - 1)
+            turn += 1 + hash_ints(self.seed, 2, block, section) % (BLOCK_HOSTS - 1)
         return turn
 
     def section_topic(self, host: Host, section: int) -> int:
@@ -164,16 +166,16 @@ class Places:
         return SLOTS[(place + self._turn(host.block, section)) % BLOCK_HOSTS]
 
     def host_at(self, block: int, slot: int, section: int = 0) -> Host:
-        """Return the host of `block` whose `section`, if it has it, lies on `slot` of the ring."""
+        """Return the host of `block` whose `section`, if it exists, has the slot `slot`."""
         place = (slot - self._turn(block, section)) % BLOCK_HOSTS
         return self.host(block * BLOCK_HOSTS + place)
 
     def portal(self, block: int) -> Host:
-        """Return the directory of a block."""
+        """Return the directory host of a block."""
         return self.host_at(block % self.blocks, _PORTAL_SLOT)
 
     def section_pages(self, host: Host, section: int) -> range:
-        """Return the indices of a section's pages on the host, its hub not included."""
+        """Return the host indexes of a section's pages, without the hub."""
         begin = FIRST_HUB + host.sections
         content = host.size - begin
         return range(
@@ -186,20 +188,20 @@ class Places:
         return self.page(host.first + index)
 
     def hub(self, host: Host, section: int) -> Page:
-        """Return the page that lists a section."""
+        """Return the hub of a section."""
         return self.page_at(host, FIRST_HUB + section)
 
     def section_slug(self, host: Host, section: int) -> str:
-        """Return a section's directory."""
+        """Return the folder name of a section."""
         if host.opaque:
-            return FACETS[section]
-        return f"{TOPICS[self.section_topic(host, section)].leaf.lower()}-{FACETS[section]}"
+            return SECTION_NAMES[section]
+        return f"{TOPICS[self.section_topic(host, section)].leaf.lower()}-{SECTION_NAMES[section]}"
 
     def _host(self, number: int) -> Host:
         block, place = divmod(number, BLOCK_HOSTS)
         slot = (place + self._turn(block, 0)) % BLOCK_HOSTS
         topic = SLOTS[slot]
-        draws = Draws(mix(self.seed, 3, number))
+        draws = RandomStream(hash_ints(self.seed, 3, number))
         stem = draws.pick(TOPICS[topic].stems)
         encoding, declared = draws.pick(
             (("utf-8", "header"),) * 6
@@ -245,12 +247,12 @@ class Places:
             section = index - FIRST_HUB
             topic = self.section_topic(host, section)
             path = f"/{self.section_slug(host, section)}/"
-            heading = f"{TOPICS[topic].leaf} {FACETS[section]}"
+            heading = f"{TOPICS[topic].leaf} {SECTION_NAMES[section]}"
             return Page(number, host, index, Role.HUB, section, topic, heading, path)
         begin = FIRST_HUB + host.sections
         section = (index - begin) * host.sections // (host.size - begin)
-        topic = self._stray(self.section_topic(host, section), number)
-        heading = title(TOPICS[topic], mix(self.seed, 5, number))
+        topic = self._page_topic(self.section_topic(host, section), number)
+        heading = title(TOPICS[topic], hash_ints(self.seed, 5, number))
         kind = fraction(self.seed, 6, number)
         role = Role.ROUNDUP if kind < 0.15 else Role.NOTE if kind < 0.5 else Role.ARTICLE
         hidden = host.members and fraction(self.seed, 7, number) < 0.08
@@ -259,83 +261,73 @@ class Places:
         path = f"/{folder}/{file}.html"
         return Page(number, host, index, role, section, topic, heading, path)
 
-    def _stray(self, topic: int, number: int) -> int:
-        """Return a page's own topic: mostly its section's, now and then one near it, or any."""
-        bits = mix(self.seed, 4, number)
+    def _page_topic(self, topic: int, number: int) -> int:
+        """Return the topic of a page: usually the section's, or a related or random topic."""
+        bits = hash_ints(self.seed, 4, number)
         chance, bits = bits % 100, bits // 100
         if chance < 88:
             return topic
-        return KIN[topic][bits % len(KIN[topic])] if chance < 94 else SLOTS[bits % len(SLOTS)]
+        return (
+            RELATED_TOPICS[topic][bits % len(RELATED_TOPICS[topic])]
+            if chance < 94
+            else SLOTS[bits % len(SLOTS)]
+        )
 
 
-class Kind(Enum):
-    """What an address leads to.
+class AddressKind(Enum):
+    """The kinds of addresses; the comments show their URLs and responses."""
 
-    ========================================== =============================================
-    ``/``  ``/about.html``  ``/privacy.html``  pages outside the sections
-    ``/cycling-guides/``                       hub of a section
-    ``/cycling-guides/steep-climbs-31.html``   article (under ``/members/``: robots.txt forbids it)
-    ``/guides/``  ``/guides/31.html``          the two on hosts whose URLs do not tell the topic
-    ``/index.html``  ``….html?print=1``        the same content again, with a canonical link
-    ``…?sid=0f3a99c2``                         the same content again, on hosts with sessions
-    ``/cycling-guides``  ``/go/31``            301 to the hub, 302 to the article
-    ``/old/31.html``                           301 to ``/go/31``
-    ``/past/2009/31.html``                     404 or 410
-    ``/calendar/?month=24292``                 a month; links to the next and the previous one
-    ``/files/31.pdf``  ``/images/31.gif``      not HTML
-    ``/robots.txt``                            on hosts with members' pages, else 404
-    ========================================== =============================================
-    """
-
+    # home page ``/``, hub ``/cycling-guides/``, article ``/cycling-guides/steep-climbs-31.html``;
+    # on opaque hosts ``/guides/`` and ``/guides/31.html``; robots.txt forbids ``/members/``
     PAGE = "page"
-    COPY = "copy"
-    MOVED = "moved"
-    TRACKED = "go"
-    OLD = "old"
-    DEAD = "past"
-    PDF = "files"
-    IMAGE = "images"
-    CALENDAR = "calendar"
-    ROBOTS = "robots"
+    COPY = "copy"  # ``/index.html``, ``?print=1``, ``?sid=0f3a99c2``: copy with a canonical link
+    MOVED = "moved"  # ``/cycling-guides``: 301 to the hub
+    TRACKED = "go"  # ``/go/31``: 302 to the article
+    OLD = "old"  # ``/old/31.html``: 301 to ``/go/31``
+    DEAD = "past"  # ``/past/2009/31.html``: 404 or 410
+    PDF = "files"  # ``/files/31.pdf``
+    IMAGE = "images"  # ``/images/31.gif``
+    CALENDAR = "calendar"  # ``/calendar/?month=24292``: links to the next and previous month
+    ROBOTS = "robots"  # ``/robots.txt``: 404 on hosts without members' pages
 
 
 _SUFFIX = {
-    Kind.TRACKED: (None, False),
-    Kind.OLD: (".html", False),
-    Kind.DEAD: (".html", True),
-    Kind.PDF: (".pdf", False),
-    Kind.IMAGE: (".gif", False),
+    AddressKind.TRACKED: (None, False),
+    AddressKind.OLD: (".html", False),
+    AddressKind.DEAD: (".html", True),
+    AddressKind.PDF: (".pdf", False),
+    AddressKind.IMAGE: (".gif", False),
 }
 
 
 class Address(NamedTuple):
-    """What a URL of the synthetic web leads to, read from its text.
+    """A parsed URL of the synthetic web.
 
     Attributes
     ----------
-    kind, host : what it is, and where
-    number : page on the host (its index there), or the month of a calendar
+    kind, host : kind of the response, and the host
+    number : index of the page on the host, or the month of a calendar
     path : path and query
     """
 
-    kind: Kind
+    kind: AddressKind
     host: Host
     number: int
     path: str
 
     @property
     def url(self) -> str:
-        """The URL as the web spells it."""
+        """The main URL of this address."""
         return f"{self.host.scheme}://{self.host.name}{self.path}"
 
 
 def page_url(page: Page) -> str:
-    """Return the URL under which the web lists `page`."""
+    """Return the main URL of `page`."""
     return f"{page.host.scheme}://{page.host.name}{page.path}"
 
 
-def read(url: str, places: Places) -> Address | None:
-    """Understand a normalised URL; None if the web has no such thing."""
+def parse_url(url: str, places: WebLayout) -> Address | None:
+    """Parse a normalised URL; return None if the web does not have the URL."""
     found = _URL.fullmatch(url)
     if not found or int(found[2]) >= places.hosts:
         return None
@@ -352,13 +344,13 @@ def read(url: str, places: Places) -> Address | None:
 
 def _service(path: str, query: str, host: Host) -> Address | None:
     if path == "/robots.txt":
-        return Address(Kind.ROBOTS, host, 0, path) if not query else None
+        return Address(AddressKind.ROBOTS, host, 0, path) if not query else None
     month = _MONTH.fullmatch(query) if host.calendar else None
-    return Address(Kind.CALENDAR, host, int(month[1]), path + query) if month else None
+    return Address(AddressKind.CALENDAR, host, int(month[1]), path + query) if month else None
 
 
 def _numbered(found: re.Match[str], host: Host, path: str) -> Address | None:
-    kind = Kind(found[1])
+    kind = AddressKind(found[1])
     index = int(found[3])
     if _SUFFIX[kind] != (found[4], found[2] is not None):
         return None
@@ -367,20 +359,20 @@ def _numbered(found: re.Match[str], host: Host, path: str) -> Address | None:
     return Address(kind, host, index, path)
 
 
-def _content(path: str, query: str, host: Host, places: Places) -> Address | None:
-    kind = Kind.PAGE
+def _content(path: str, query: str, host: Host, places: WebLayout) -> Address | None:
+    kind = AddressKind.PAGE
     begin = FIRST_HUB + host.sections
     if path in _OUTSIDE:
         index = _OUTSIDE[path]
-        kind = Kind.COPY if path == "/index.html" else Kind.PAGE
+        kind = AddressKind.COPY if path == "/index.html" else AddressKind.PAGE
     elif article := _ARTICLE.fullmatch(path):
         index = int(article[1])
         if not begin <= index < host.size or places.page_at(host, index).path != path:
             return None
-    elif (hub := _HUB.fullmatch(path)) and hub[1] in FACETS[: host.sections]:
-        index = FIRST_HUB + FACETS.index(hub[1])
+    elif (hub := _HUB.fullmatch(path)) and hub[1] in SECTION_NAMES[: host.sections]:
+        index = FIRST_HUB + SECTION_NAMES.index(hub[1])
         if not hub[2]:
-            kind = Kind.MOVED
+            kind = AddressKind.MOVED
         if places.page_at(host, index).path.rstrip("/") != path.rstrip("/"):
             return None
     else:
@@ -389,13 +381,13 @@ def _content(path: str, query: str, host: Host, places: Places) -> Address | Non
         return Address(kind, host, index, path)
     printed = query == "?print=1" and index >= begin
     session = host.sessions and _SESSION.fullmatch(query) is not None
-    if kind is Kind.PAGE and (printed or session):
-        return Address(Kind.COPY, host, index, path + query)
+    if kind is AddressKind.PAGE and (printed or session):
+        return Address(AddressKind.COPY, host, index, path + query)
     return None
 
 
-def spell(target: Page, source: Host, draws: Draws) -> str:
-    """Write a link to `target` as an author on `source` would: not always the one way."""
+def write_href(target: Page, source: Host, draws: RandomStream) -> str:
+    """Return the href of a link to `target` on a page of `source`, sometimes an alias."""
     path = target.path
     chance = draws.unit()
     article = target.index >= FIRST_HUB + target.host.sections
@@ -412,7 +404,7 @@ def spell(target: Page, source: Host, draws: Draws) -> str:
     elif not article and target.index >= FIRST_HUB and chance < 0.12:
         path = path.rstrip("/")
     elif target.host.sessions and target.host.number == source.number and chance > 0.85:
-        path = f"{path}?sid={mix(target.number, int(chance * 2**32)) & 0xFFFFFFFF:08x}"
+        path = f"{path}?sid={hash_ints(target.number, int(chance * 2**32)) & 0xFFFFFFFF:08x}"
     if target.host.number == source.number:
         return path
     scheme = target.host.scheme
@@ -422,20 +414,20 @@ def spell(target: Page, source: Host, draws: Draws) -> str:
 
 
 class Targets:
-    """Draws targets for the links of one page.
+    """Draws targets for the links of a page.
 
-    Linked pages are nearer in topic than random ones, the nearer the fewer links apart (Davison,
-    SIGIR 2000; Menczer, JASIST 2004): most links of an author stay in the section, with the topic
-    on other hosts, or with a topic near it; popular hosts and pages get most of the links.
+    Linked pages are more similar in topic than random pages (Davison, SIGIR 2000; Menczer, JASIST
+    2004). Most links lead to the same section, to the topic on other hosts, or to a related
+    topic. Popular hosts and pages get most of the links.
     """
 
-    def __init__(self, places: Places, page: Page, draws: Draws) -> None:
+    def __init__(self, places: WebLayout, page: Page, draws: RandomStream) -> None:
         self._places = places
         self._page = page
         self._draws = draws
 
     def same_section(self) -> Page:
-        """Draw a page of the page's own section; the home page has none and gets any section."""
+        """Draw a page of the page's section; for a home page, of any section."""
         host = self._page.host
         section = self._page.section
         if section < 0:
@@ -443,12 +435,12 @@ class Targets:
         return self._in_section(host, section)
 
     def same_host(self) -> Page:
-        """Draw a page of the page's own host, whatever its topic."""
+        """Draw a page of the same host with any topic."""
         host = self._page.host
         return self._in_section(host, self._draws.between(0, host.sections - 1))
 
     def on_topic(self, topic: int) -> Page:
-        """Draw a page from a section about `topic`, near by or on a popular host."""
+        """Draw a page from a section about `topic` in a nearby block or on a popular host."""
         draws = self._draws
         block = self._block()
         slot = draws.pick(SLOTS_OF[topic])
@@ -460,12 +452,12 @@ class Targets:
         host = self._places.host_at(block, slot)
         return self._in_section(host, 2 * draws.rank((host.sections + 1) // 2))
 
-    def kin(self, topic: int) -> Page:
-        """Draw a page about a topic near `topic`."""
-        return self.on_topic(self._draws.pick(KIN[topic]))
+    def related_topic(self, topic: int) -> Page:
+        """Draw a page about a topic related to `topic`."""
+        return self.on_topic(self._draws.pick(RELATED_TOPICS[topic]))
 
     def anywhere(self) -> Page:
-        """Draw a page about anything, often news or a shop."""
+        """Draw a page about any topic, often of a news site or a shop."""
         draws = self._draws
         general = draws.chance(0.3)
         return self.on_topic(draws.pick((NEWS, SHOPPING)) if general else draws.pick(SLOTS))

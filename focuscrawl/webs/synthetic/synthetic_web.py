@@ -1,4 +1,4 @@
-"""`SyntheticWeb`: a generated web that answers URLs, with labels and seeds."""
+"""The synthetic web: answers requests with generated pages, with labels and seeds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs.synthetic.content import Author, render
-from focuscrawl.webs.synthetic.layout import Address, Kind, Page, Places, Role, page_url, read
-from focuscrawl.webs.synthetic.vocabulary import TOPICS, fraction, mix
+from focuscrawl.webs.synthetic.layout import (
+    Address,
+    AddressKind,
+    Page,
+    Role,
+    WebLayout,
+    page_url,
+    parse_url,
+)
+from focuscrawl.webs.synthetic.vocabulary import TOPICS, fraction, hash_ints
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
@@ -33,31 +41,31 @@ _MISSING = (
 )
 
 
-def answer(address: Address, places: Places) -> Answer:  # noqa: PLR0911 - one a kind
-    """Return the answer to a request for `address`."""
+def answer(address: Address, places: WebLayout) -> Answer:  # noqa: PLR0911 - one return for each kind
+    """Return the response to a request for `address`."""
     host, number = address.host, address.number
     match address.kind:
-        case Kind.PAGE | Kind.COPY:
+        case AddressKind.PAGE | AddressKind.COPY:
             return _html(address, render(Author(places, places.page_at(host, number)).write()))
-        case Kind.MOVED:
+        case AddressKind.MOVED:
             return _redirect(address, 301, places.page_at(host, number).path)
-        case Kind.TRACKED:
+        case AddressKind.TRACKED:
             return _redirect(address, 302, places.page_at(host, number).path)
-        case Kind.OLD:
-            # relative, as RFC 9110 section 10.2.2 allows and some servers do
+        case AddressKind.OLD:
+            # a relative URL, which RFC 9110 section 10.2.2 allows
             return Answer(address.url, 301, [("Location", f"/go/{number}")], b"")
-        case Kind.DEAD:
-            gone = mix(host.number, number) % 4 == 0
+        case AddressKind.DEAD:
+            gone = hash_ints(host.number, number) % 4 == 0
             return _html(address, _MISSING, 410 if gone else 404)
-        case Kind.CALENDAR:
+        case AddressKind.CALENDAR:
             return _html(address, _month(host.title, number))
-        case Kind.PDF:
+        case AddressKind.PDF:
             return _plain(address, "application/pdf", _pdf(places.page_at(host, number).title))
-        case Kind.IMAGE:
+        case AddressKind.IMAGE:
             return _plain(address, "image/gif", _GIF)
-        case Kind.ROBOTS if host.members:
+        case AddressKind.ROBOTS if host.members:
             return _plain(address, "text/plain", b"User-agent: *\nDisallow: /members/\n")
-        case Kind.ROBOTS:
+        case AddressKind.ROBOTS:
             return _html(address, _MISSING, 404)
 
 
@@ -100,7 +108,7 @@ def _redirect(address: Address, status: int, path: str) -> Answer:
     return Answer(address.url, status, [("Location", target)], b"")
 
 
-#: to be raised whenever any page of any web changes by a byte
+#: version; increases whenever a page of any web changes
 VERSION = 2
 
 _BLOCKS = 3  # at scale 1: 60 hosts, 3,000 pages
@@ -108,81 +116,91 @@ _ARTICLES = frozenset({Role.ARTICLE, Role.NOTE, Role.ROUNDUP})
 
 
 class SyntheticWeb:
-    """A web of made-up pages, computed when they are asked for (a `Web`).
+    """A web of generated pages (a `Web`).
 
     Parameters
     ----------
-    scale : size; 1 is 3,000 pages on 60 hosts, in steps of 1,000 pages and at least as many
-    random_state : two webs of one scale and state are the same to the byte, on any machine
+    scale : float
+        Size in multiples of 3,000 pages on 60 hosts, rounded to 1,000 pages, at least 1,000.
+    random_state : int
+        Webs with equal scale and random state are equal in every byte on any machine.
 
     Attributes
     ----------
-    name : "demo", for people
-    fingerprint : hex digest; the same for the same content
-    topics : paths of the leaf topics
+    name : str
+        "demo"
+    fingerprint : str
+        Hex digest, equal for equal content.
+    topics : tuple of str
+        Paths of the leaf topics.
 
     Raises
     ------
-    UserError : `scale` is not a positive number
+    UserError
+        `scale` is not a positive number.
     """
 
     def __init__(self, scale: float = 1.0, random_state: int = 0) -> None:
         if not (isfinite(scale) and scale > 0):
-            raise UserError(f"scale {scale} of the synthetic web: give a number above 0")
+            raise UserError(
+                f"scale {scale} of the synthetic web is invalid: give a number above 0"
+            )
         blocks = max(1, round(_BLOCKS * scale))
-        self._places = Places(blocks, mix(random_state))
+        self._places = WebLayout(blocks, hash_ints(random_state))
         self.name = "demo"
         content = f"synthetic web {VERSION} {blocks} {random_state}"
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
         self.topics = tuple(topic.path for topic in TOPICS)
 
     def __len__(self) -> int:
-        """Return how many URLs `urls` yields."""
+        """Return the number of URLs of `urls`."""
         return self._places.pages
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL this web knows it by; None if it does not.
+        """Map each normalised URL to the URL of this web; None if unknown.
 
-        More is known than `urls` lists: copies, redirects, dead links, calendars without end.
+        Known URLs include URLs that `urls` omits: copies, redirects, dead links, endless
+        calendars.
         """
-        found = (read(url, self._places) for url in urls)
+        found = (parse_url(url, self._places) for url in urls)
         return [address.url if address else None for address in found]
 
     def fetch(self, url: str) -> Answer | None:
         """Return the answer for a URL that `resolve` returned; None if there is none."""
-        address = read(url, self._places)
+        address = parse_url(url, self._places)
         return answer(address, self._places) if address and address.url == url else None
 
     def urls(self) -> Iterator[str]:
-        """Iterate over the one URL of every page, in a fixed order."""
+        """Yield the main URL of every page in a fixed order."""
         for number in range(self._places.pages):
             yield page_url(self._places.page(number))
 
     def labels(self) -> Iterator[Label]:
-        """Iterate over the labelled pages, about half of all articles, in a fixed order.
+        """Yield the labelled pages, about half of all articles, in a fixed order.
 
-        Home pages and hubs are not labelled, nor is what robots.txt forbids.
+        Home pages, hubs and pages that robots.txt forbids have no labels.
         """
         for number in range(self._places.pages):
             if label := self._label(self._places.page(number)):
                 yield label
 
     def seeds(self, topic: str, count: int = 5) -> list[str]:
-        """Return `count` URLs of training examples of `topic`, from all over the web.
+        """Return the URLs of `count` training examples of `topic` from the whole web.
 
-        They are short notes with few links: a crawl has to find its way from little.
+        The pages are short notes with few links, so the crawl starts with little information.
 
         Raises
         ------
-        UserError : there is no such topic
+        UserError
+            The topic does not exist.
         """
         if topic not in self.topics:
             raise UserError(
                 f"topic {topic} is not in the demo web: it has {', '.join(self.topics)}"
             )
         pages = self._places.pages
-        stride = mix(self._places.seed, 9) % pages
-        while gcd(stride, pages) != 1:  # then the walk meets every page once
+        stride = hash_ints(self._places.seed, 9) % pages
+        while gcd(stride, pages) != 1:  # then the steps reach every page once
             stride += 1
         found: list[str] = []
         for step in range(1, pages + 1):

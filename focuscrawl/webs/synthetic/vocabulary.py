@@ -1,7 +1,7 @@
 """The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences.
 
-The lists of words run from frequent to rare. They do not depend on the random state, so that a
-critic trained on one synthetic web reads every other.
+Word lists are sorted from frequent to rare. They do not depend on the random state, so a critic
+that was trained on one synthetic web works on all.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
-_BLOCK = 256  # numbers computed at once; a page needs 200 to 1,000
+_BLOCK = 256  # random numbers computed at once; a page needs 200 to 1,000
 _COUNTERS: NDArray[np.uint64] = np.arange(1, _BLOCK + 1, dtype=np.uint64) * np.uint64(_GOLDEN)
 
 
-def mix(*parts: int) -> int:
-    """Hash integers to one of 64 bits."""
+def hash_ints(*parts: int) -> int:
+    """Hash integers to a 64-bit integer."""
     state = 0
     for part in parts:
         state = ((state ^ part) + _GOLDEN) & _MASK
@@ -41,7 +41,7 @@ def mix(*parts: int) -> int:
 
 def fraction(*parts: int) -> float:
     """Hash integers to a number in [0, 1)."""
-    return (mix(*parts) >> 11) * 2.0**-53
+    return (hash_ints(*parts) >> 11) * 2.0**-53
 
 
 def _units(key: int) -> Iterator[float]:
@@ -55,15 +55,15 @@ def _units(key: int) -> Iterator[float]:
         counters = counters + _COUNTERS[-1]
 
 
-class Draws:
-    """A stream of random numbers that is a function of `key`, the same on every machine.
+class RandomStream:
+    """A stream of random numbers that depends only on `key`, the same on every machine.
 
     SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
-    key + n. Only integer operations and exact float products are used, no libm.
+    key + n. Integer operations and exact float products make the result independent of libm.
     """
 
     def __init__(self, key: int) -> None:
-        #: draws the next number, uniform in [0, 1)
+        #: returns the next number, uniform in [0, 1)
         self.unit = _units(key).__next__
 
     def chance(self, probability: float) -> bool:
@@ -75,30 +75,30 @@ class Draws:
         return low + int(self.unit() * (high - low + 1))
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of `items`, all alike."""
+        """Draw one of `items` with equal probability."""
         return items[int(self.unit() * len(items))]
 
     def rank(self, n: int) -> int:
-        """Draw 0 <= rank < n, low ranks more often: density falls with the square root."""
+        """Draw 0 <= rank < n; the density decreases with the square root of the rank."""
         return int(self.unit() * self.unit() * n)
 
 
-class Digits:
-    """A few small draws out of one 64-bit hash: cheap where a title is all that is wanted."""
+class HashPicks:
+    """A few small random draws from one 64-bit hash, cheaper than a `RandomStream`."""
 
     def __init__(self, bits: int) -> None:
         self._bits = bits
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of `items`, all alike."""
+        """Draw one of `items` with equal probability."""
         self._bits, digit = divmod(self._bits, len(items))
         return items[digit]
 
 
-def zipf_urn(items: Sequence[T]) -> tuple[T, ...]:
+def repeat_by_zipf(items: Sequence[T]) -> tuple[T, ...]:
     """Repeat the k-th of `items` in proportion to 1/k, at least once.
 
-    A uniform draw from the result then follows Zipf's law but for its rounding.
+    A uniform draw from the result then follows Zipf's law approximately.
     """
     n = len(items)
     return tuple(
@@ -223,8 +223,17 @@ patient surprising local cheap modern plain reliable famous forgotten favourite 
 _SEASONS = "spring,summer,autumn,winter,March,June,October,the rain,the dark"
 
 #: parts of section names; a host has no more sections than these
-FACETS = ("guides", "notes", "clubs", "letters", "archive", "news", "reports", "people")
-VAGUE = ("read more", "here", "this page", "more", "details", "continue", "part two", "see also")
+SECTION_NAMES = ("guides", "notes", "clubs", "letters", "archive", "news", "reports", "people")
+VAGUE_ANCHORS = (
+    "read more",
+    "here",
+    "this page",
+    "more",
+    "details",
+    "continue",
+    "part two",
+    "see also",
+)
 
 
 def _words(text: str) -> list[str]:
@@ -233,16 +242,14 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A leaf of the taxonomy, with its words.
+    """A leaf of the taxonomy with its words.
 
     Attributes
     ----------
-    path : "/Sports/Cycling"
-    leaf : "Cycling"
-    family : "Sports", the top of the path
+    path, leaf, family : "/Sports/Cycling", "Cycling", "Sports"
     stems : first parts of host names
-    urns : words to draw from (`zipf_urn`), by letter: n nouns, a adjectives, g gerunds,
-        p made-up names, f nouns that the family shares
+    urns : words for random draws (`repeat_by_zipf`), by letter: n nouns, a adjectives, g gerunds,
+        p made-up names, f nouns of the family
     """
 
     path: str
@@ -258,11 +265,11 @@ _CODAS = tuple(_words("l n r s nd rn th m ck x"))
 
 
 def _name(owner: int, rank: int) -> str:
-    """Make up a name; each owner favours some sounds, so that its names resemble each other."""
-    bits = mix(owner, rank)
+    """Make up a name; each owner prefers some sounds, so its names resemble each other."""
+    bits = hash_ints(owner, rank)
     text = ""
     for syllable in range(2 + bits % 2):
-        bits = mix(bits, syllable)
+        bits = hash_ints(bits, syllable)
         onset = _ONSETS[(owner * 5 + bits % 6) % len(_ONSETS)]
         vowel = _VOWELS[(bits >> 8) % (7 if syllable else len(_VOWELS))]
         text += onset + vowel
@@ -270,12 +277,12 @@ def _name(owner: int, rank: int) -> str:
 
 
 def _names(owner: int, count: int) -> tuple[str, ...]:
-    return zipf_urn([_name(owner, rank) for rank in range(count)])
+    return repeat_by_zipf([_name(owner, rank) for rank in range(count)])
 
 
 def _topics() -> tuple[Topic, ...]:
     families = {
-        words[0]: zipf_urn(words[1:]) for words in map(_words, _FAMILIES.strip().split("\n"))
+        words[0]: repeat_by_zipf(words[1:]) for words in map(_words, _FAMILIES.strip().split("\n"))
     }
     topics = []
     for number, entry in enumerate(_TOPICS.strip().removeprefix("/").split("\n/"), 1):
@@ -284,9 +291,9 @@ def _topics() -> tuple[Topic, ...]:
         family = path.partition("/")[0]
         words = _words(body)
         urns = {
-            "n": zipf_urn(words[:-22]),
-            "a": zipf_urn(words[-22:-10]),
-            "g": zipf_urn(words[-10:]),
+            "n": repeat_by_zipf(words[:-22]),
+            "a": repeat_by_zipf(words[-22:-10]),
+            "g": repeat_by_zipf(words[-10:]),
             "p": _names(number, 200),
             "f": families[family],
         }
@@ -305,8 +312,8 @@ COMMON: dict[str, tuple[str, ...]] = {
     "l": PLACES,
 }
 _CROSSING = {"Botany": "Gardening", "Gardening": "Botany"}
-#: for each topic the numbers of the topics near it: same family, or neighbours by subject
-KIN = tuple(
+#: indexes of the topics related to each topic: of the same family, or similar by subject
+RELATED_TOPICS = tuple(
     tuple(
         number
         for number, other in enumerate(TOPICS)
@@ -382,7 +389,7 @@ _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _PLAIN = str.maketrans("éöü", "eou")
 
 
-def _word(slot: str, topic: Topic, draws: Draws | Digits) -> str:
+def _word(slot: str, topic: Topic, draws: RandomStream | HashPicks) -> str:
     return draws.pick(topic.urns[slot] if slot in topic.urns else COMMON[slot])
 
 
@@ -393,18 +400,21 @@ def _fill(template: str, word: Callable[[str], str]) -> str:
 
 def title(topic: Topic, bits: int) -> str:
     """Make up a title about `topic` from one 64-bit hash."""
-    digits = Digits(bits)
+    digits = HashPicks(bits)
     return _fill(digits.pick(_TITLES), lambda slot: _word(slot, topic, digits))
 
 
-def sentence(topic: int, focus: float, draws: Draws) -> str:
+def sentence(topic: int, focus: float, draws: RandomStream) -> str:
     """Make up a sentence.
 
     Parameters
     ----------
-    topic : number into `TOPICS`
-    focus : share of the topic's slots that hold the topic's own words; the others are filled
-        by general words, or by those of a topic near it, or of any
+    topic : int
+        Index into `TOPICS`.
+    focus : float
+        Share of the topic's slots with words of the topic; other slots get general words, or
+        words
+        of a related or random topic.
     """
     own = TOPICS[topic]
 
@@ -413,7 +423,7 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
             return _word(slot, own, draws)
         where = draws.unit()
         if where < 0.3:
-            return _word(slot, TOPICS[draws.pick(KIN[topic])], draws)
+            return _word(slot, TOPICS[draws.pick(RELATED_TOPICS[topic])], draws)
         if where < 0.5 or slot in "gp":
             return _word(slot, draws.pick(TOPICS), draws)
         return _word("c" if slot == "n" else "d", own, draws)
@@ -421,8 +431,8 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
     return _fill(draws.pick(_SENTENCES), word)
 
 
-def chatter(draws: Draws) -> str:
-    """Make up a sentence about nothing, as on pages about privacy."""
+def filler_sentence(draws: RandomStream) -> str:
+    """Make up a sentence without a topic, as on privacy pages."""
     return _fill(draws.pick(_CHATTER), lambda slot: _word(slot, TOPICS[0], draws))
 
 

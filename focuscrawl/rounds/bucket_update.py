@@ -1,4 +1,4 @@
-"""After a round's fetches: a bucket takes in the links into it; learning from all buckets."""
+"""After the fetches of a round: adds new links to each bucket, and trains the model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from focuscrawl.foundation.urls import host
-from focuscrawl.rounds.buckets import BucketUrls, LinksInto, recall
-from focuscrawl.rounds.context import Laps
+from focuscrawl.rounds.buckets import BucketUrls, Inlinks, load_evidence
+from focuscrawl.rounds.context import CpuTimer
 from focuscrawl.rounds.tables import EVIDENCE, KNOWN, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -24,139 +24,142 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.context import RoundsContext
 
 
-_LEAST = 500  # of the best links of a bucket at least so many are scored anew after a round
-_SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
-_PAGES = 4_000  # whose evidence is read at once, some 6 MB
-_COPIED = 10_000  # pages whose URLs are read at once when one of them has a copy
-_ENOUGH = 10  # judged URLs that can be learned from
+_MIN_RESCORED = 500  # best links of a bucket that are always re-scored after a round
+_MAX_SHARE = 8  # largest share of a bucket in a round, as a multiple of the mean share
+_EVIDENCE_GROUP = 4_000  # pages whose evidence is read at once, about 6 MB
+_KNOWN_GROUP = 10_000  # pages whose URLs are read at once to find a duplicate
+_MIN_EXAMPLES = 10  # judged URLs for a training
 
 
-def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Take in links, score what they change and what is best; return how many URLs are known.
+def update_bucket(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
+    """Add new links to a bucket, and re-score changed and best URLs; repeated calls do nothing.
 
-    Done already, it does nothing. Its laps are: to ``read`` what is known, ``join`` what is new
-    to it, ``score``, ``rank`` what waits, ``write``.
+    The timer of the result has the laps ``read`` (known URLs), ``join`` (new links), ``score``,
+    ``rank`` (queued URLs) and ``write``.
     """
-    tables, name, laps = context.tables, f"{bucket:03}/{round_:05}", Laps()
+    tables, name, timer = context.tables, f"{bucket:03}/{round_:05}", CpuTimer()
     if not tables.has(f"candidates/{name}"):
-        _take_in(context, bucket, round_, laps)
+        _add_links(context, bucket, round_, timer)
     counts = tables.read_json(f"counts/{name}.json", "known")
     assert counts is not None
-    return {"bucket": bucket, "laps": laps.seconds, **counts}
+    return {"bucket": bucket, "laps": timer.seconds, **counts}
 
 
-def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> None:
+def _add_links(context: RoundsContext, bucket: int, round_: int, timer: CpuTimer) -> None:
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
     urls = BucketUrls(tables, bucket, round_ - 1)
-    laps.end("read")
+    timer.lap("read")
     names = [tables.read(each) for each in tables.incoming("names", bucket, round_)]
-    urls.take_names(pa.concat_tables([NAME.empty_table(), *names]))
+    urls.add_urls(pa.concat_tables([NAME.empty_table(), *names]))
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
     found = pa.concat_tables([EVIDENCE.empty_table(), *links])
-    laps.end("join")
+    timer.lap("join")
     if links:
-        tables.add("evidence", bucket, round_, found, group=_PAGES)
-    laps.end("write")
-    _take_pages(context, bucket, round_, urls)
-    laps.end("join")
+        tables.add("evidence", bucket, round_, found, group=_EVIDENCE_GROUP)
+    timer.lap("write")
+    _add_pages(context, bucket, round_, urls)
+    timer.lap("join")
     strategy = context.strategy()
-    into = LinksInto(tables, bucket, round_)
-    laps.end("read")
-    touched = touched_by(found, into, urls)
-    laps.end("join")
-    hot = np.zeros(0, np.int64)
+    inlinks = Inlinks(tables, bucket, round_)
+    timer.lap("read")
+    touched = find_urls_to_rescore(found, inlinks, urls)
+    timer.lap("join")
+    best_ids = np.zeros(0, np.int64)
     if strategy.learns:
-        most = max(_LEAST, context.fetches // context.buckets)
-        hot = urls.ids[urls.waiting(most)]
-    laps.end("rank")
-    wanted = np.union1d(touched, hot)
+        most = max(_MIN_RESCORED, context.fetches // context.buckets)
+        best_ids = urls.ids[urls.best_queued(most)]
+    timer.lap("rank")
+    wanted = np.union1d(touched, best_ids)
     numbers: dict[str, int] = {}
-    ids, scores = recall(
+    ids, scores = load_evidence(
         context,
         bucket,
         round_,
         strategy,
-        rows=into.evidence(wanted),
+        rows=inlinks.evidence(wanted),
         urls=urls,
         number=lambda url: numbers.setdefault(url, len(numbers)),
     )
     of_wanted = np.isin(ids, wanted)
-    urls.take_scores(ids[of_wanted], scores[of_wanted])
-    laps.end("score")
-    tables.add("urls", bucket, round_, urls.changed(), by_id=True)
+    urls.update_scores(ids[of_wanted], scores[of_wanted])
+    timer.lap("score")
+    tables.add("urls", bucket, round_, urls.changed_rows(), by_id=True)
     tables.write_json(f"counts/{name}.json", {"known": len(urls)})
-    laps.end("write")
+    timer.lap("write")
     quotas, barred = context.quotas(bucket, round_), False
     share = context.fetches // context.buckets + 1
-    most = min(context.fetches, _SHARE * share)
+    most = min(context.fetches, _MAX_SHARE * share)
     of_host = most if context.time is None else context.time.fetches
     best = [*islice(_candidates(urls, quotas, most, of_host), most)]
-    while not best and len(urls.waiting(1)):
+    while not best and len(urls.best_queued(1)):
         quotas.raise_limits()
         best, barred = [*islice(_candidates(urls, quotas, most, of_host), most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
     tables.write_table(f"candidates/{name}", rows)
-    laps.end("rank")
+    timer.lap("rank")
 
 
-def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUrls) -> None:
-    """Take in what the bucket fetched, and digests of what all buckets did."""
+def _add_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUrls) -> None:
+    """Add the fetches of the bucket, and the content digests of all buckets."""
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
     if tables.has(f"pages/{name}"):
         ended = tables.read_json(f"ended/{name}.json", "excluded")
         assert ended is not None
         pages = tables.read(f"pages/{name}")
-        urls.take_fetched(pages, ended["excluded"])
+        urls.mark_fetched(pages, ended["excluded"])
         pages = pages.filter(pc.is_valid(pages["content"])).select(KNOWN.names)
-        tables.add("known", bucket, round_, pages, group=_COPIED)
+        tables.add("known", bucket, round_, pages, group=_KNOWN_GROUP)
     contents = [tables.read(each) for each in tables.incoming("digests", bucket, round_)]
     if contents:
-        tables.add("contents", bucket, round_, pa.concat_tables(contents), group=_COPIED)
+        tables.add("contents", bucket, round_, pa.concat_tables(contents), group=_KNOWN_GROUP)
 
 
-def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
-    """Return the ids of URLs that links found in a round change the scores of.
+def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) -> Ints:
+    """Return the ids of URLs whose scores the new links of a round may change, int64 (n,).
+
+    A URL is re-scored when its number of links has doubled, or a new link has a higher score than
+    the URL. The number of links read for a URL in all rounds is therefore at most twice its
+    links.
 
     Parameters
     ----------
-    found : the rows of these links, see `EVIDENCE`
-    into : all links into the bucket, these among them
-
-    Notes
-    -----
-    These are URLs whose links have doubled, and those with a new link that scores above all known
-    ones: so what is read of a URL in all rounds is twice its links, not their square.
+    found : pyarrow.Table
+        Rows of the new links, see `EVIDENCE`.
+    inlinks : Inlinks
+        All links into the bucket, including the new links.
     """
     targets, scores = (
         found[name].combine_chunks().flatten().to_numpy() for name in ("targets", "scores")
     )
     ids = np.unique(targets)
-    ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
-    waiting = np.isin(targets, ids)
-    place = np.searchsorted(ids, targets[waiting])
+    ids = ids[np.isin(urls.state[urls.positions(ids)], (UNFOLLOWED, QUEUED))]
+    queued = np.isin(targets, ids)
+    place = np.searchsorted(ids, targets[queued])
     best = np.full(len(ids), -np.inf)
-    np.maximum.at(best, place, scores[waiting])
-    new, known = np.bincount(place, minlength=len(ids)), into.count(ids)
-    before = np.nan_to_num(urls.score[urls.places(ids)], nan=-np.inf)
+    np.maximum.at(best, place, scores[queued])
+    new, known = np.bincount(place, minlength=len(ids)), inlinks.count(ids)
+    before = np.nan_to_num(urls.score[urls.positions(ids)], nan=-np.inf)
     doubled = np.frexp(known)[1] > np.frexp(known - new)[1]
     touched: Ints = ids[doubled | (best > before)]
     return touched
 
 
 def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> Iterator[int]:
-    """Yield the places of what waits, best first, whose host and pattern have not had their share.
+    """Yield positions of the best queued URLs whose host and URL pattern are below their limits.
 
     Parameters
     ----------
-    most : so many will be asked for
-    of_host : so many of a host at most
+    most : int
+        Number of URLs that the caller needs.
+    of_host : int
+        Largest number of URLs of one host.
     """
     looked_at, some = 0, most
     yielded: Counter[str] = Counter()
-    while len(waiting := urls.waiting(some)[looked_at:]):
-        for at, url in zip(waiting.tolist(), urls.urls(waiting), strict=True):
+    while len(queued := urls.best_queued(some)[looked_at:]):
+        for at, url in zip(queued.tolist(), urls.urls(queued), strict=True):
             if yielded[host(url)] < of_host and quotas.closed_quota(url) is None:
                 yielded[host(url)] += 1
                 yield at
@@ -164,14 +167,14 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> It
 
 
 def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
-    """Learn from what the latest rounds have judged.
-
-    Done already, it does nothing.
+    """Train the model with the judged URLs of the latest rounds; a repeated call does nothing.
 
     Returns
     -------
-    Of the model its ``version`` and the round it was ``learned_in``; ``oldest``, the first round
-    that was learned from, now or in any round to come
+    dict
+        The ``version`` of the model, the round of its training (``learned_in``), and ``oldest``,
+        the
+        first round whose judged URLs this or a later training needs.
     """
     tables = context.tables
     done = tables.read_json(f"models/{round_:05}.json")
@@ -181,16 +184,16 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     model = (before or {"version": 0, "learned_in": 0}) | {"oldest": round_}
     strategy = context.strategy()
     if strategy.learns:
-        context.take_model(strategy, round_ - 1)
+        context.load_model(strategy, round_ - 1)
         pool = strategy.new_pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
             judged = tables.read_bytes(name)
             if judged:
-                with tables.unpacking(name):
+                with tables.reporting_damage(name):
                     pool.add(judged)
-        if len(pool) >= _ENOUGH:
+        if len(pool) >= _MIN_EXAMPLES:
             state, instances, metrics = strategy.train_on_pool(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
             model |= {"version": model["version"] + 1, "learned_in": round_}
@@ -200,7 +203,7 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
 
 
 def _latest(context: RoundsContext, round_: int, memory: int) -> list[str]:
-    """Return the latest files of judged URLs, oldest first, of at least `memory` fetches."""
+    """Return the latest files of judged URLs of at least `memory` fetches, oldest first."""
     names: list[str] = []
     fetched = 0
     for each in range(round_, 0, -1):

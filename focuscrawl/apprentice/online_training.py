@@ -1,4 +1,4 @@
-"""Lessons: what an apprentice remembers of a crawl, learns of it, and how well it predicts."""
+"""Training of an apprentice: stored fetches and links, model updates, prediction quality."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """All that was known when a lesson started. Nothing in it changes.
+    """The immutable state of a crawl when a training started.
 
     Attributes
     ----------
     observed : fetches
-    links, pages : known links and pages
-    links_ever, pages_ever : the same, those forgotten included
-    new : URLs judged since the last lesson
-    judged_ever : URLs ever judged
-    y : float64 by URL, R(v), NaN where it was not fetched
-    judged : those of the training buffer
-    own, value : their labels, see `Labels.label`
-    score : float64 by URL, as last given out
+    links, pages : links and pages in the table
+    links_ever, pages_ever : links and pages that were ever added, including forgotten pages
+    new : URLs judged since the last training
+    judged_ever : URLs judged in the whole crawl
+    y : float64 (n_urls,), relevance R(v) by URL id; NaN for unfetched URLs
+    judged : contents of the training buffer
+    own, value : float64 (n_judged,), labels of `judged`, see `Labels.label`
+    score : float64 (n_urls,), last scores by URL id
     """
 
     observed: int
@@ -59,15 +59,15 @@ class Snapshot(NamedTuple):
 
 
 class CrawlMemory:
-    """Takes in fetches and pages; while a lesson is under way, outcomes are deferred.
+    """Stores fetches and pages; during a training, the outcomes of fetches are deferred.
 
     Attributes
     ----------
-    table : links and URLs
+    table : links, pages and URLs
     outcomes : rates of relevance by path prefix and URL pattern
-    labels : values of fetches
-    buffer : URLs that were judged, with the inputs they had before
-    score : float64 by URL, as last given out
+    labels : labels of fetched URLs
+    buffer : judged URLs with the inputs that they had before the fetch
+    score : last scores by URL id
     observed : fetches
     """
 
@@ -78,7 +78,7 @@ class CrawlMemory:
         self.buffer = TrainingBuffer(options.memory, len(input_names(options)))
         self.score = GrowingArray(np.float64)
         self.observed = 0
-        self.judged_at_training = 0  # URLs ever judged when the last lesson started
+        self.judged_at_training = 0  # `buffer.n_added` when the last training started
         self._deferred: list[tuple[int, NDArray[np.uint32] | None, float]] | None = None
 
     @property
@@ -87,53 +87,48 @@ class CrawlMemory:
         return self._deferred is not None
 
     def observe(self, url: int, relevance: float) -> None:
-        """Take in a fetch."""
+        """Record a fetch."""
         self.labels.observe(url, relevance)
         self._apply_outcome(url, self._keys(url), relevance)
         self.observed += 1
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Take in a fetch of an earlier round, if its URL has links here."""
+        """Record a fetch of an earlier round, if links of this bucket lead to its URL."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
-            return  # known from the links on its page
+            return  # `observe` has recorded this fetch
         self.labels.observe(url, relevance)
         keys = self._keys(url)
         if keys is not None:
             self._apply_outcome(url, keys, relevance)
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> int:
-        """Take in the page of a URL; return the number of its first link.
-
-        Parameters
-        ----------
-        forget : keep nothing of its links
-        """
+        """Add a page; return the position of its first link; `forget` drops the links."""
         is_new = self._keys(url) is None
         first = len(self.table)
         self.table.add(url, features, forget=forget)
         self.labels.add_links(url, features.new, self.table.n_urls)
-        if is_new:  # a seed: nothing was known of its address when it was observed
+        if is_new:  # a seed, whose URL had no keys yet when the fetch was recorded
             self._apply_outcome(url, features.own_keys[0], float(features.relevance[0]))
         return first
 
     def store_scores(self, urls: Ints, scores: Floats) -> None:
-        """Note the scores that are given out."""
+        """Store the scores that the crawl receives."""
         self.score.grow(self.table.n_urls)
         self.score.data[urls] = scores
 
     def start_deferring(self) -> None:
-        """Defer outcomes from now on: a lesson is about what was known when it started."""
+        """Defer outcomes, since a training uses only data from before its start."""
         self._deferred = []
 
     def apply_deferred(self) -> None:
-        """Take in what was deferred."""
+        """Record the deferred outcomes."""
         deferred, self._deferred = self._deferred, None
         for each in deferred or ():
             self._apply_outcome(*each)
 
     def snapshot(self) -> Snapshot:
-        """Return what is known now, for a lesson about it."""
+        """Return the present state, for a training."""
         table, buffer = self.table, self.buffer
         y = table.y.data[: table.n_urls]
         judged = buffer.judged
@@ -170,13 +165,17 @@ BINS = 10  # of the histograms of `drift`
 
 
 def validate(predicted: Floats, y: Floats) -> dict[str, float]:
-    """Compare predictions (n,) with the relevance (n,) that the fetches showed.
+    """Compare predictions with the relevance of the fetched pages.
+
+    Parameters
+    ----------
+    predicted, y : NDArray[np.float64] of shape (n,)
 
     Returns
     -------
-    ``auc`` (0.5 where all outcomes are alike), ``log_loss``, ``brier``, ``predicted`` and
-    ``relevance`` (their means: the same for a calibrated apprentice), ``judged`` (n); empty
-    for n = 0
+    dict[str, float]
+        ``auc`` (0.5 if all pages are of one kind), ``log_loss``, ``brier``, ``judged`` (n), and
+        the means ``predicted`` and ``relevance``, equal for a calibrated model. Empty for n = 0.
     """
     if not len(y):
         return {}
@@ -192,24 +191,28 @@ def validate(predicted: Floats, y: Floats) -> dict[str, float]:
 
 
 def auc(scores: Floats, high: Bools) -> float:
-    """Return the chance that a high one scores above a low one, ties half; 0.5 without both."""
+    """Return the area under the ROC curve; 0.5 if all items are high or all are low."""
     n_high = int(high.sum())
     n_low = len(high) - n_high
     if not n_high or not n_low:
         return 0.5
     _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]  # of equals, the mean of theirs
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]  # ties share their mean rank
     return float((ranks[high].sum() - n_high * (n_high + 1) / 2) / (n_high * n_low))
 
 
 def drift(before: Floats, after: Floats) -> dict[str, float | list[int]]:
-    """Compare the scores of n waiting URLs before and after a lesson, both in [0, 1].
+    """Compare the scores of queued URLs before and after a training.
+
+    Parameters
+    ----------
+    before, after : float64 (n,), scores in [0, 1]
 
     Returns
     -------
-    ``drift``: mean |after - before| [A02 figure 13]; ``waiting``: n; ``histogram_before``,
-    ``histogram_after``: how many scores are in each of `BINS` equal parts of [0, 1]; empty for
-    n = 0
+    dict[str, float or list[int]]
+        ``drift``: mean ``|after - before|`` [A02 figure 13]; ``waiting``: n;
+        ``histogram_before`` and ``histogram_after``, with `BINS` bins each. Empty for n = 0.
     """
     if not len(before):
         return {}
@@ -222,25 +225,24 @@ def drift(before: Floats, after: Floats) -> dict[str, float | list[int]]:
     }
 
 
-_RECENT = slice(-200, None)  # the latest predictions, by which a lesson is judged
+_RECENT = slice(-200, None)  # predictions that `validate` checks after a training
 
 
 @dataclass(frozen=True, slots=True)
 class ApprenticeUpdate:
-    """A new model, and the scores it gives to all that waits; see `Apprentice.learn`.
+    """A new model and its scores of all queued URLs; see `Apprentice.learn`.
 
     Attributes
     ----------
-    version : of the model
-    about : what was known when the lesson started
-    instances : judged URLs learned from, or links if each is an instance
-    metrics : progressive validation, how well fetches were predicted before they were learned, and
-        how far the scores of what waits moved: see `validate` and `drift`
-    state : a part of `Apprentice.state`
-    urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
-    scorer : for `Apprentice.adopt`; its table is another one if links were forgotten
-    forgotten : bool (m,), which of all pages ever known by then are not known any more; m = 0 as
-        long as all are
+    snapshot : state of the crawl when the training started
+    instances : number of training instances
+    metrics : results of `validate` (progressive validation: predictions made before the fetch) and
+        of `drift`
+    state : A part of `Apprentice.state`
+    urls, scores : (m,), all unfetched URLs with links, and their scores
+    scorer : for `Apprentice.adopt`; if pages were forgotten, with a new link table
+    forgotten : bool (pages_ever,), forgotten pages in the order added; empty if no page was
+        forgotten
     """
 
     version: int
@@ -257,68 +259,68 @@ class ApprenticeUpdate:
 def rescore_queued(
     snapshot: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
 ) -> ApprenticeUpdate:
-    """Score all that waited when a lesson started by a new model; changes only `scorer`.
+    """Score the URLs of a snapshot with a new model; only `scorer` is modified.
 
-    With more links than the options allow, the least promising pages are forgotten. What only they
-    link to has the score 0 from then on.
+    If the table has more links than the options allow, the pages with the lowest-scored targets
+    are forgotten. URLs that only forgotten pages link to get the score 0.
 
     Parameters
     ----------
-    scorer : without evidence yet
+    scorer : scorer with the new model and without evidence
     version, instances, state : see `ApprenticeUpdate`
     """
     y, pages = snapshot.y, snapshot.pages
-    waiting, scores = scorer.rebuild_evidence(snapshot.links, y)
+    queued, scores = scorer.rebuild_evidence(snapshot.links, y)
     if snapshot.links > scorer.options.links:
-        promise = np.full(len(y), -1.0)
-        promise[waiting] = scores
-        out = select_pages_to_forget(
-            scorer.table, snapshot.links, snapshot.pages, promise, scorer.options.links
+        queued_score = np.full(len(y), -1.0)
+        queued_score[queued] = scores
+        forgotten = select_pages_to_forget(
+            scorer.table, snapshot.links, snapshot.pages, queued_score, scorer.options.links
         )
-        scorer = scorer.with_table(scorer.table.without_pages(out, snapshot.links))
-        waiting, scores = scorer.rebuild_evidence(len(scorer.table), y)
+        scorer = scorer.with_table(scorer.table.without_pages(forgotten, snapshot.links))
+        queued, scores = scorer.rebuild_evidence(len(scorer.table), y)
         pages = len(scorer.table.pages)
-    nowhere = urls_without_links(scorer.table, scorer.evidence, y)
+    unlinked = urls_without_links(scorer.table, scorer.evidence, y)
     return ApprenticeUpdate(
         version=version,
         snapshot=snapshot,
         instances=instances,
         metrics={
             **validate(snapshot.judged.predicted[_RECENT], snapshot.own[_RECENT]),
-            **drift(snapshot.score[waiting], scores),
+            **drift(snapshot.score[queued], scores),
         },
         state=state,
-        urls=np.concatenate([waiting, nowhere]),
-        scores=np.concatenate([scores, np.zeros(len(nowhere))]),
+        urls=np.concatenate([queued, unlinked]),
+        scores=np.concatenate([scores, np.zeros(len(unlinked))]),
         scorer=scorer,
         forgotten=scorer.table.forgotten_pages(pages, snapshot.pages_ever),
     )
 
 
 class ResumePoint(NamedTuple):
-    """Where the last lesson was, in (fetches observed, links ever known).
+    """The position of the last training in a resumed crawl, as (fetches, links ever added).
 
-    Nothing is scored before.
+    The apprentice scores nothing before this position.
 
     Attributes
     ----------
-    lesson, adoption : when it started, and when it was adopted
-    forgotten : bool (m,), which of the first pages had been forgotten by then
-    links : links known when it started, as far as they were not forgotten; -1 before
+    training, adoption : start of the training; adoption of the new model
+    forgotten : bool (m,), forgotten pages among the first m pages
+    links : links in the table at the start of the training; -1 before the start is reached
     """
 
-    update: tuple[int, int]
+    training: tuple[int, int]
     adoption: tuple[int, int]
     forgotten: Bools
     links: int = -1
 
     def is_forgotten(self, nth: int) -> bool:
-        """Tell whether the n-th page, from 0, had been forgotten by then."""
+        """Return whether the n-th page, from 0, was forgotten."""
         return nth < len(self.forgotten) and bool(self.forgotten[nth])
 
     @staticmethod
     def is_reached(point: tuple[int, int], now: tuple[int, int]) -> bool:
-        """Tell whether what was known at `point` has been repeated."""
+        """Return whether the resumed crawl has repeated all fetches and links up to `point`."""
         return now[0] >= point[0] and now[1] >= point[1]
 
 
@@ -327,11 +329,11 @@ def select_contrasting(chosen: Ints, table: LinkTable, snapshot: Snapshot, share
 
     Parameters
     ----------
-    chosen : int64 (n,), ascending, instances to choose from, as places in ``snapshot.judged``
+    chosen : int64 (n,), candidate instances, as ascending positions in ``snapshot.judged``
     """
     if not len(chosen):
         return chosen
-    best = np.zeros(len(snapshot.y))  # R(u); not the input, which is 0 where its group is off
+    best = np.zeros(len(snapshot.y))  # R(u); the input is 0 if its feature group is off
     links, urls = slice(snapshot.links), snapshot.judged.urls[chosen]
     np.maximum.at(best, table.target.data[links], table.relevance.data[links])
     most = np.argsort(-np.abs(best[urls] - snapshot.y[urls]), kind="stable")
