@@ -416,6 +416,10 @@ class CrawlConfig(BaseModel):
         default=False,
         description="host names are resolved privately, so start pages may have reserved names",
     )
+    agent: str = Field(
+        default="focuscrawl",
+        description="product token of the crawler, by which rules for robots may name it",
+    )
     spider: str = Field(
         default="",
         description="name of the spider whose requests are saved with the crawl; empty: none",

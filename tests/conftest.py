@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[1]
 WEBS = Path(os.environ.get("FOCUSCRAWL_WEBS", ROOT.parent / "shared" / "webs"))
+CONFORMANCE = Path(
+    os.environ.get("FOCUSCRAWL_CONFORMANCE", ROOT.parent / "shared" / "conformance")
+)
 
 # How long an example takes is a matter of what else the machine has to do.
 hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
@@ -67,6 +70,14 @@ def webs_dir() -> Path:
     if not (WEBS / "unpack").is_file():
         pytest.skip(f"the recorded webs are not in {WEBS}: name their folder in FOCUSCRAWL_WEBS")
     return WEBS
+
+
+@pytest.fixture(scope="session")
+def conformance_dir() -> Path:
+    """Folder of the test data of other projects, in sub-folders such as ``robots``."""
+    if not CONFORMANCE.is_dir():
+        pytest.skip(f"{CONFORMANCE} does not exist: name its folder in FOCUSCRAWL_CONFORMANCE")
+    return CONFORMANCE
 
 
 def _unpacked(webs: Path, name: str) -> Path:

@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 from focuscrawl.crawl.part import Part
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
+from focuscrawl.page import is_html
 from focuscrawl.page.documents import SITE_MAP_INDEX, URL_LIST_KINDS
 from focuscrawl.page.metadata import primary_subtag, translations_in_headers
 from focuscrawl.store.history import History
@@ -83,11 +84,14 @@ class Discovery(Part):
         """Store up to ten site maps that the robots.txt of a host names."""
         self._site_maps[host(origin)] = [*islice(site_maps, MAX_FILES)]
 
-    def can_be_site_map_or_feed(self, url_id: int) -> bool:
-        """Tell whether a URL was queued as a site map or a feed, or is a start page."""
+    def can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
+        """Tell whether a URL was queued as a site map or a feed, or is a start page.
+
+        A start page that its server declares as HTML is a page.
+        """
         urls = self._crawl.urls
         is_seed = urls.depth(url_id) == 0 and urls.referrer_id(url_id) is None
-        return url_id in self._queued_files or is_seed
+        return url_id in self._queued_files or (is_seed and not is_html(media_type))
 
     def on_judged(self, visit: PageVisit) -> None:
         """Score the links of a site map or feed by the mean relevance of the host's pages."""

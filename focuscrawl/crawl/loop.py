@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
@@ -18,7 +19,7 @@ from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
 from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.crawl.waiting import PriorityFidelity
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.page import (
     ParseCost,
     ParseLimitError,
@@ -28,6 +29,7 @@ from focuscrawl.page import (
     shared_parser,
 )
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
+from focuscrawl.page.robots_rules import read_robots_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -237,19 +239,19 @@ class Crawl(CrawlState):
             return None
         if self.config.pdf and is_pdf(download.body):
             return PDF
-        return (
-            url_list_kind(download.body) if self._can_be_site_map_or_feed(visit.url_id) else None
-        )
+        if self._can_be_site_map_or_feed(visit.url_id, download.content_type):
+            return url_list_kind(download.body)
+        return None
 
     def can_read(self, url_id: int, media_type: str) -> bool:
         """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
-        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id)
+        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id, media_type)
 
-    def _can_be_site_map_or_feed(self, url_id: int) -> bool:
+    def _can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
         discovery = self.part(Discovery)
-        return discovery is not None and discovery.can_be_site_map_or_feed(url_id)
+        return discovery is not None and discovery.can_be_site_map_or_feed(url_id, media_type)
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
         """Pass the site maps in the robots.txt of an origin (``http://host``) to `Discovery`."""
@@ -271,20 +273,29 @@ class Crawl(CrawlState):
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
             download = visit.download
-            known: dict[str, Any] = {"encoding": download.encoding, "robots": download.robots}
+            known: dict[str, Any] = {
+                "encoding": download.encoding,
+                "robots": download.robots,
+                "agent": self.config.agent,
+            }
             if most < ParseCost.UNBOUNDED:
                 visit.view = parse_page(download.body, visit.url, **known, max_cost=most)
             else:
                 visit.view = shared_parser().parse(download.body, visit.url, **known)
         return visit.view
 
-    @staticmethod
-    def read(visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]) -> None:
+    def read(
+        self, visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]
+    ) -> None:
         """Read a document by a function like `focuscrawl.page.documents.parse_document`."""
         try:
             visit.view = parse(visit.download.body, visit.url, kind)
         except UnreadableError:
             visit.error = UNREADABLE
+            return
+        if kind == PDF:  # site maps and feeds are no pages: they are read for their URLs
+            noindex, nofollow = read_robots_rules(visit.download.robots, self.config.agent)
+            visit.view = replace(visit.view, noindex=noindex, nofollow=nofollow)
 
     def judge(self, visit: PageVisit) -> None:
         """Classify an answer as page, redirect or error, and let the critic judge a page."""
@@ -442,6 +453,6 @@ def _download(fetch: Fetch, answer: Answer) -> Download:
         body=answer.body,
         content_type=media_type,
         encoding=encoding,
-        location=resolve(fetch.url, [location])[0] if location else None,
+        location=resolve_header(fetch.url, location) if location else None,
         links=tuple(value for name, value in answer.headers if name.lower() == "link"),
     )

@@ -19,8 +19,7 @@ from focuscrawl.foundation.arrays import decode_lines, encode_lines, require_arr
 from focuscrawl.foundation.databases import open_database
 from focuscrawl.foundation.files import cache_dir
 from focuscrawl.foundation.processes import safe_python_path
-from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.urls import resolve as resolve_links
+from focuscrawl.foundation.urls import normalize, resolve_header
 from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
@@ -127,7 +126,7 @@ def _follow_redirects(web: Web, url: str) -> str:
         answer = web.fetch(url)
         if answer is None or not 300 <= answer.status < 400:
             break
-        (to,) = resolve_links(url, [answer.header("location") or ""])
+        to = resolve_header(url, answer.header("location") or "")
         (known,) = [None] if to is None else web.resolve([to])
         if known is None:
             break

@@ -16,6 +16,7 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
+from w3lib.encoding import read_bom
 
 from focuscrawl.crawl.discovery import MAX_FILES
 from focuscrawl.engine.component import Component
@@ -30,6 +31,7 @@ from focuscrawl.engine.visits import (
 from focuscrawl.errors import RequestCancelledError
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import site_maps_in_robots
+from focuscrawl.page.robots_rules import product_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,29 +52,6 @@ _MAX_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
 _AGENT_LINE = re.compile(
     r"\s*user(?:-|\s*)agent(?:\s*:|\s(?=[^:]*$))\s*([^\s#][^#]*)", re.IGNORECASE
 )
-# RFC 9309 section 2.2.1 allows letters, "-" and "_"; many names also have digits.
-_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-_BROWSER = re.compile(r"Mozilla/\S+\s*\(compatible;\s*", re.IGNORECASE)
-
-
-def product_token(agent: str | bytes) -> str:
-    """Return the name of a crawler in a robots.txt, in lower case.
-
-    Parameters
-    ----------
-    agent : str or bytes
-        A ``User-Agent`` header, or the value of a ``user-agent`` line. The product token is its
-        first word, or the first word after ``Mozilla/5.0 (compatible;``.
-
-    Returns
-    -------
-    str
-        The product token without version; "" if `agent` has none.
-    """
-    agent = (agent.decode("latin-1") if isinstance(agent, bytes) else agent).strip()
-    browser = _BROWSER.match(agent)
-    token = _TOKEN.match(agent, browser.end() if browser else 0)
-    return token[0].lower() if token else ""
 
 
 class RobotRules(ProtegoRobotParser):
@@ -86,8 +65,7 @@ class RobotRules(ProtegoRobotParser):
     @classmethod
     def from_crawler(cls, crawler: Crawler, robotstxt_body: bytes) -> Self:
         """Parse a robots.txt."""
-        lines = robotstxt_body.decode("utf-8-sig", "ignore").splitlines()
-        whole = "\n".join(map(_delimit_agent, lines))
+        whole = "\n".join(map(_delimit_agent, _decode(robotstxt_body).splitlines()))
         return super().from_crawler(crawler, whole.encode())
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
@@ -97,6 +75,11 @@ class RobotRules(ProtegoRobotParser):
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
         """Return the ``Crawl-delay`` of a crawler in seconds, or None."""
         return super().crawl_delay(_delimited_token(user_agent))
+
+
+def _decode(body: bytes) -> str:
+    """Decode a robots.txt as its byte order mark says, else as UTF-8; drop leading marks."""
+    return body.decode(read_bom(body)[0] or "utf-8", "ignore").lstrip("\ufeff \t\r\n")
 
 
 def _delimited_token(agent: str | bytes) -> str:
@@ -307,7 +290,7 @@ class RobotsMiddleware(Component):
         rules = await self._parse_rules(response)
         site_maps: list[str] = []
         if self._crawl.config.discover:
-            text = response.body[:_MAX_SIZE].decode("utf-8", "replace")
+            text = _decode(response.body[:_MAX_SIZE])
             site_maps = [*islice(site_maps_in_robots(text, response.url), MAX_FILES)]
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(

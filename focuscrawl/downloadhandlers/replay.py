@@ -69,7 +69,7 @@ def _field(request: Request, name: str) -> str | None:
 
 
 def _headers(answer: Answer, only: frozenset[str] | None = None) -> Headers:
-    headers = Headers()
+    headers = Headers(encoding="latin-1")  # as the web decoded the values
     for name, value in answer.headers:
         if only is None or name.lower() in only:
             headers.appendlist(name, value)

@@ -150,5 +150,9 @@ class PageParsing:
                 return
         download = visit.download
         visit.view = self._parser_process.parse_page(
-            download.body, visit.url, encoding=download.encoding, robots=download.robots
+            download.body,
+            visit.url,
+            encoding=download.encoding,
+            robots=download.robots,
+            agent=self._crawl.config.agent,
         )

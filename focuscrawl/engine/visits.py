@@ -23,7 +23,7 @@ from twisted.web.client import ResponseFailed
 
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page import read_content_type
 
@@ -186,13 +186,13 @@ def visit_of_error(
 def download_of(response: Response) -> Download:
     """Convert a response to a `Download`."""
     media_type, encoding = read_content_type(header_of(response.headers, "Content-Type"))
-    location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
+    location = header_of(response.headers, "Location")
     return Download(
         status=response.status,
         body=response.body,
         content_type=media_type,
         encoding=encoding,
-        location=resolve(response.url, [location])[0] if location else None,
+        location=resolve_header(response.url, location) if location else None,
         etag=_validator(response, "ETag"),
         last_modified=_validator(response, "Last-Modified"),
         robots=_fields(response, "X-Robots-Tag"),

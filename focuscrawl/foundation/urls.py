@@ -6,8 +6,10 @@ arguments keep their order, because the order may matter to a server.
 
 from __future__ import annotations
 
+import codecs
 import re
 from hashlib import blake2b
+from urllib.parse import quote_from_bytes
 
 import can_ada
 
@@ -20,6 +22,20 @@ _WEB = ("http:", "https:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\\\s]*@")
 _BARE = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?([/?#][^\s@]*)?")  # a URL without its scheme
 _NO_URL = (ValueError, TypeError)  # of can_ada; TypeError for a lone surrogate
+
+_TRIMMED = "".join(map(chr, range(33)))  # characters that a URL may not end with
+_REMOVED = str.maketrans("", "", "\t\n\r")
+#: characters of a query that are not percent-encoded
+_QUERY_SAFE = bytes(set(range(0x21, 0x7F)) - set(b"\"#<>'"))
+_ESCAPED = "url-query"  # name of the error handler for characters that an encoding lacks
+_NOT_PLAIN = re.compile(r"[^\x00-\x7f]|[\x0e\x0f\x1b]")
+# Characters that Python encodes and the Encoding standard does not. Control characters would
+# switch the state of ISO-2022-JP.
+_NOT_ENCODED = {
+    "iso2022_jp": str.maketrans(dict.fromkeys("\x0e\x0f\x1b", "\ufffd")),
+    "gb18030": str.maketrans({"\ue5e5": "%26%2358853%3B"}),
+}
+_RAW_BYTES = re.compile("[\x80-\xff]")
 
 
 def normalize(url: str) -> str | None:
@@ -41,7 +57,7 @@ def invalid_url_message(text: str) -> str:
     return "is not an http(s) URL: a URL starts with http:// or https://"
 
 
-def resolve(base: str, references: list[str]) -> list[str | None]:
+def resolve(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:
     """Resolve the links of a page.
 
     Parameters
@@ -50,6 +66,9 @@ def resolve(base: str, references: list[str]) -> list[str | None]:
         Absolute URL of the page, or of its ``<base href>``.
     references : list of str
         Values of ``href`` and ``src`` as written.
+    encoding : str
+        Python name of the encoding of the page. Queries are in this encoding, other parts of URLs
+        in UTF-8. Pages in UTF-16 have queries in UTF-8.
 
     Returns
     -------
@@ -60,6 +79,11 @@ def resolve(base: str, references: list[str]) -> list[str | None]:
         parsed = can_ada.parse(base) if len(base) <= _MAX_RAW_LENGTH else None
     except _NO_URL:
         parsed = None
+    if not encoding.startswith("utf"):
+        references = [
+            _encode_query(each, encoding) if _NOT_PLAIN.search(each) else each
+            for each in references
+        ]
     if parsed is None:
         return [normalize(reference) for reference in references]
     urls: list[str | None] = []
@@ -72,6 +96,42 @@ def resolve(base: str, references: list[str]) -> list[str | None]:
         except _NO_URL:
             urls.append(None)
     return urls
+
+
+def resolve_header(base: str, field: str) -> str | None:
+    """Resolve the reference in a header field such as ``Location``.
+
+    Parameters
+    ----------
+    base : str
+        URL of the response.
+    field : str
+        The value, decoded as Latin-1. Bytes above ASCII stay as they are in the URL,
+        percent-encoded.
+    """
+    return resolve(base, [_RAW_BYTES.sub(lambda byte: f"%{ord(byte[0]):02X}", field)])[0]
+
+
+def _encode_query(reference: str, encoding: str) -> str:
+    """Percent-encode the query of a reference, whose characters are in `encoding`.
+
+    The result has no fragment (URL standard, "query state"; Encoding standard, "encode").
+    """
+    before, mark, rest = reference.partition("#")[0].partition("?")
+    if not _NOT_PLAIN.search(rest):
+        return reference
+    query = rest.rstrip(_TRIMMED).translate(_REMOVED).translate(_NOT_ENCODED.get(encoding, {}))
+    return before + mark + quote_from_bytes(query.encode(encoding, _ESCAPED), _QUERY_SAFE)
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """Return a character reference, percent-encoded, for each character of an error."""
+    assert isinstance(error, UnicodeEncodeError)
+    missing = error.object[error.start : error.end]
+    return "".join(f"%26%23{ord(each)}%3B" for each in missing), error.end
+
+
+codecs.register_error(_ESCAPED, _escape_unencodable)
 
 
 def host(url: str) -> str:

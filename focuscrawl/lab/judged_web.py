@@ -19,7 +19,7 @@ from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
@@ -161,7 +161,7 @@ def _judge_pages(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray
         found, names = [], []
         location, page = answer.header("location"), HtmlAnswer.from_answer(answer, url)
         if 300 <= answer.status < 400 and location:
-            found = resolve(url, [location])
+            found = [resolve_header(url, location)]
         elif page is not None and (view := page.parse()) is not None:
             judged = critic.judge([view]).probabilities
             assert judged is not None

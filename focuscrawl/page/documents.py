@@ -23,6 +23,7 @@ from lxml import etree
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host, resolve
+from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, MAX_TRANSLATIONS, resolve_bounded
 from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS, count_within_limit
 from focuscrawl.page.view import Links, PageView
@@ -48,11 +49,28 @@ _MAX_FIELD_LENGTH = 1000  # characters of a title or an author
 _MAX_VALUE_LENGTH = 3000  # characters of a URL or a date
 
 _GZIP = b"\x1f\x8b"
+_MAX_GZIP_MEMBERS = 1000
+_GZIP_STEP = 4096  # bytes that are decompressed at once; before damage, single bytes
 _MAX_UNPACKED = 50 * 1024 * 1024  # bytes, the limit of sitemaps.org
-_PREFIX = 4096  # bytes in which the first element is searched for
-_SITE_MAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)[\s>]", re.IGNORECASE)
-_NON_WORD = re.compile(r"[\W_]+")
-_FEED = re.compile(rb"<(?:(?:\w+:)?feed|rss|rdf:RDF)[\s>]", re.IGNORECASE)
+_MAX_PROLOGUE = 1024 * 1024  # bytes in which the root element is searched for
+_BEFORE_BOM = re.compile(rb"\s+(?=\xef\xbb\xbf|\xff\xfe|\xfe\xff)")
+_BOM_OR_SPACE = b"\xef\xbb\xbf \t\r\n"
+_XML_DECLARATION = re.compile(rb"<\?xml\s")
+# The start of XML and the name of its root element. Comments, instructions, text, and the elements
+# of a warning of PHP may come first. Possessive quantifiers prevent backtracking.
+_ROOT = re.compile(
+    rb"""(?:<!--.*?--> | <\?.*?\?> | </?br?\s*/?> | [^<]++)*+
+    (?P<xml>(?:<!doctype(?!\s+html)[^\[>]*+(?:\[.*?\]\s*)?>)?+ (?:<!--.*?--> | <\?.*?\?> | \s++)*+
+    <(?:[\w.-]+:)?(?P<name>!doctype|[\w.-]+))""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+_SITE_MAP_ROOTS = (b"urlset", b"sitemapindex")
+_FEED_ROOTS = (b"feed", b"rss", b"rdf")
+_HTML_ROOTS = (b"!doctype", b"html", b"head", b"body", b"title")
+_TEXT_SITE_MAP = re.compile(rb"https?://[^\s<>]+[ \t]*(?:[\r\n]|\Z)", re.IGNORECASE)
+_ENTRIES = ("url", "sitemap")
+_BARE_AMPERSAND = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|&(?!#|\w{1,32};)", re.DOTALL)
+_PUNCTUATION = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")  # of ASCII; `tokenize` splits at the others
 
 
 class UnreadableError(Exception):
@@ -73,21 +91,71 @@ def is_pdf(body: bytes) -> bool:
 
 
 def url_list_kind(body: bytes) -> str | None:
-    """Return `SITE_MAP` for site maps and their indexes, `FEED` for feeds, else None."""
-    start = decompress(body, _PREFIX)
-    if _SITE_MAP.search(start):
-        return SITE_MAP
-    return FEED if _FEED.search(start) else None
+    """Return the kind of a list of URLs by its root element, or None.
+
+    Returns
+    -------
+    str or None
+        `SITE_MAP` for site maps, also in plain text, and for their indexes; `FEED` for feeds.
+    """
+    return _find_root(_to_utf8(body, _MAX_PROLOGUE))[0]
+
+
+def _find_root(text: bytes) -> tuple[str | None, int]:
+    """Return the kind of a list of URLs, and the offset of its XML; 0 for plain text."""
+    declaration = _XML_DECLARATION.search(text)
+    for start in (0, declaration.start() if declaration else 0):  # any text may come before it
+        root = _ROOT.match(text, start)
+        name = root["name"].lower() if root else b""
+        if root and name in _SITE_MAP_ROOTS:
+            return SITE_MAP, root.start("xml")
+        if root and name in _FEED_ROOTS:
+            return FEED, root.start("xml")
+        if name in _HTML_ROOTS:
+            return None, 0
+    return SITE_MAP if _TEXT_SITE_MAP.match(text) else None, 0
+
+
+def _to_utf8(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
+    """Return the start of a document in UTF-8, decompressed, without a byte order mark."""
+    unpacked = decompress(body, max_bytes)
+    mark = _BEFORE_BOM.match(unpacked)
+    unpacked = unpacked[mark.end() if mark else 0 :]
+    # UTF-16 without a byte order mark (XML 1.0, appendix F)
+    encoding = {b"<\0": "utf-16le", b"\0<": "utf-16be"}.get(unpacked[:2])
+    return to_utf8(unpacked, encoding)[0].lstrip(_BOM_OR_SPACE)
+
+
+def _to_xml(text: bytes) -> bytes:
+    """Return the XML of a document in UTF-8, without its declaration and text after the last tag.
+
+    Ampersands that start no entity are escaped.
+    """
+    text = text[_find_root(text[:_MAX_PROLOGUE])[1] : text.rfind(b">") + 1]
+    return _BARE_AMPERSAND.sub(lambda found: b"&amp;" if found[0] == b"&" else found[0], text)
 
 
 def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
-    """Return the first `max_bytes` of a body, decompressed if it is a gzip file."""
+    """Return the first bytes of a body; of a gzip file, the bytes before any damage, unpacked."""
     if not body.startswith(_GZIP):
         return body[:max_bytes]
-    try:
-        return zlib.decompressobj(31).decompress(body, max_bytes)
-    except zlib.error:
-        return b""
+    unpacked = bytearray()
+    member, members, step, at = zlib.decompressobj(31), 1, _GZIP_STEP, 0
+    while at < len(body) and len(unpacked) < max_bytes:
+        piece, before = body[at : at + step], member.copy()
+        try:
+            unpacked += member.decompress(piece, max_bytes - len(unpacked))
+        except zlib.error:
+            if step == 1:
+                break
+            member, step = before, 1
+            continue
+        at += len(piece) - len(member.unused_data)
+        if member.eof:
+            if not body.startswith(_GZIP, at) or members == _MAX_GZIP_MEMBERS:
+                break
+            member, members = zlib.decompressobj(31), members + 1
+    return bytes(unpacked)
 
 
 def parse_document(body: bytes, url: str, kind: str) -> PageView:
@@ -106,7 +174,7 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
     if kind == PDF:
         found = pdf_text(body, url)
         return _document_view(url, PDF, found.title, found.pages, found.links)
-    return (_read_feed if kind == FEED else _read_site_map)(decompress(body), url)
+    return (_read_feed if kind == FEED else _read_site_map)(_to_utf8(body), url)
 
 
 def _document_view(
@@ -151,11 +219,12 @@ def _document_view(
     )
 
 
-def _read_feed(xml: bytes, url: str) -> PageView:
+def _read_feed(text: bytes, url: str) -> PageView:
     """Return the URLs and titles of a feed's entries, latest first."""
     with require_extra("feeds", "reading feeds"):
         import feedparser  # noqa: PLC0415 - an extra
     # feedparser would open a text that is a file name or a URL, so it gets a file object
+    xml = b'<?xml version="1.0" encoding="utf-8"?>' + _to_xml(text)
     read = feedparser.parse(io.BytesIO(xml), sanitize_html=False, resolve_relative_uris=False)
     found: dict[str, tuple[float, str]] = {}
     for each in read.entries[:_MAX_FEED_ENTRIES]:
@@ -272,38 +341,27 @@ def parse_w3c_date(written: str) -> float | None:
         return None
 
 
-def _read_site_map(xml: bytes, url: str) -> PageView:
+def _read_site_map(text: bytes, url: str) -> PageView:
     """Return the URLs of a site map, last modified first; their texts are the words of the URLs.
 
     URLs without a date come last, in the order of the file. ``xhtml:link`` elements with a
-    ``hreflang`` become translations, not links. Entities are not resolved, DTDs not loaded.
+    ``hreflang`` become translations, not links.
     """
     found: dict[str, float] = {}
     translations: dict[str, str] = {}
     index = False
-    events = etree.iterparse(
-        io.BytesIO(xml),
-        events=("end",),
-        tag=("{*}url", "{*}sitemap"),
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        recover=True,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    entries = _text_entries(text) if _TEXT_SITE_MAP.match(text) else _xml_entries(_to_xml(text))
     try:
-        for _, element in events:
-            index |= etree.QName(element).localname == "sitemap"
-            location, changed = _child_text(element, "loc"), _child_text(element, "lastmod")
-            target = resolve_bounded(url, [location])[0] if location else None
+        for entry in entries:
+            index |= entry.is_site_map
+            target = resolve_bounded(url, [entry.location])[0]
             if target is not None and target not in found:
-                at = parse_w3c_date(changed)
+                at = parse_w3c_date(entry.modified)
                 found[target] = -math.inf if at is None else at
-            for language, other in _translations(element, url):
-                if len(translations) < MAX_LINKS:
+            for language, location in entry.translations:
+                (other,) = resolve_bounded(url, [location])
+                if other is not None and len(translations) < MAX_LINKS:
                     translations.setdefault(other, language)
-            _free(element)
             if len(found) >= _MAX_SITE_MAP_ENTRIES:
                 break
     except etree.XMLSyntaxError as error:
@@ -313,17 +371,64 @@ def _read_site_map(xml: bytes, url: str) -> PageView:
         raise UnreadableError("the site map has no URLs of pages")
     targets = sorted(found, key=lambda each: -found[each])
     texts = [_url_words(target) for target in targets]
-    entries = [DocumentLink(target, texts[at], at) for at, target in enumerate(targets)]
+    links = [DocumentLink(target, texts[at], at) for at, target in enumerate(targets)]
     kind = SITE_MAP_INDEX if index else SITE_MAP
     others = {other: tag for other, tag in translations.items() if other not in found}
     title = f"{kind} of {host(url)}"
-    return _document_view(url, kind, title, texts, entries, translations=others)
+    return _document_view(url, kind, title, texts, links, translations=others)
+
+
+class _SiteMapEntry(NamedTuple):
+    """An entry of a site map as written; translations are pairs of language and URL."""
+
+    location: str
+    modified: str = ""
+    translations: Sequence[tuple[str, str]] = ()
+    is_site_map: bool = False
+
+
+def _text_entries(text: bytes) -> Iterator[_SiteMapEntry]:
+    """Yield the URLs of a site map in plain text, which has one URL a line."""
+    for line in text.splitlines():
+        if _TEXT_SITE_MAP.match(line):
+            yield _SiteMapEntry(line[: _MAX_VALUE_LENGTH + 1].decode().strip())
+
+
+def _xml_entries(xml: bytes) -> Iterator[_SiteMapEntry]:
+    """Yield the entries of a site map, whose elements may be in any case and namespace.
+
+    Entities are not resolved, DTDs not loaded.
+    """
+    events = etree.iterparse(
+        io.BytesIO(xml),
+        events=("end",),
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        recover=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    for _, element in events:
+        name = _local_name(element)
+        if name not in _ENTRIES or _local_name(element.getparent()) in _ENTRIES:
+            continue
+        children = {_local_name(child): child for child in reversed(element)}
+        location = children.get("loc", element)  # some site maps have no `loc` element
+        if _text_of(location):
+            yield _SiteMapEntry(
+                _text_of(location),
+                _text_of(children.get("lastmod")),
+                [*_translations(element)],
+                name == "sitemap",
+            )
+        _free(element)
 
 
 def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
     """Yield the URLs of all ``Sitemap`` lines of a robots.txt file."""
     for line in text.splitlines():
-        field, _, value = line.partition(":")
+        field, _, value = line.partition("#")[0].partition(":")
         location = value.strip()[:_MAX_VALUE_LENGTH]
         if field.strip().lower() == "sitemap" and location:
             (target,) = resolve(url, [location])
@@ -332,23 +437,27 @@ def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
 
 
 def _url_words(url: str) -> str:
-    return _NON_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
+    return _PUNCTUATION.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
 
 
-def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]]:
+def _translations(entry: etree._Element) -> Iterator[tuple[str, str]]:
     """Yield the language and URL of each translation of a site map's entry."""
-    for link in islice(element.iterchildren("{*}link"), MAX_TRANSLATIONS):
+    links = (child for child in entry if _local_name(child) == "link")
+    for link in islice(links, MAX_TRANSLATIONS):
         language, location = link.get("hreflang", "").strip(), link.get("href", "").strip()
-        if not language or link.get("rel", "").lower() != "alternate":
-            continue
-        (target,) = resolve_bounded(url, [location])
-        if target is not None:
-            yield language[:MAX_LANGUAGE_TAG], target
+        if language and location and link.get("rel", "").lower() == "alternate":
+            yield language[:MAX_LANGUAGE_TAG], location
 
 
-def _child_text(element: etree._Element, name: str) -> str:
-    child = next(element.iterchildren(f"{{*}}{name}"), None)
-    return "" if child is None else (child.text or "").strip()[:_MAX_VALUE_LENGTH]
+def _local_name(element: etree._Element | None) -> str:
+    """Return the name of an element in lower case, without namespace and undeclared prefix."""
+    if element is None:
+        return ""
+    return str(element.tag).rpartition("}")[2].rpartition(":")[2].lower()
+
+
+def _text_of(element: etree._Element | None) -> str:
+    return "" if element is None else (element.text or "").strip()[:_MAX_VALUE_LENGTH]
 
 
 def _free(element: etree._Element) -> None:

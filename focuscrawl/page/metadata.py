@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve
+from focuscrawl.page.robots_rules import DEFAULT_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,10 +48,6 @@ MAX_TRANSLATIONS = 100  #: of a page
 _UNRESOLVABLE = "data:"  # does not resolve to an http(s) URL
 MAX_LANGUAGE_TAG = 35  #: characters of a language tag (RFC 5646, section 4.4.1)
 _MAX_REFRESHES = 16  # `meta` elements that are examined; pages usually have one
-#: rules of X-Robots-Tag that have a value; any other word before a colon is the name of a crawler
-_RULES_WITH_VALUE = frozenset(
-    {"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"}
-)
 
 _MAX_FIELD_LENGTH = 20_000  # characters of a header field that are read
 _LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
@@ -120,7 +117,7 @@ class Metadata:
     Attributes
     ----------
     refresh, refresh_delay : target of ``<meta http-equiv=refresh>``, and its delay in seconds
-    noindex, nofollow : rules for robots
+    robots : rules for robots
     feeds : references to feeds of the page
     translations : languages of translations, and references to the translations
     """
@@ -129,47 +126,27 @@ class Metadata:
     canonical: str | None = None
     refresh: str | None = None
     refresh_delay: float = 0.0
-    noindex: bool = False
-    nofollow: bool = False
+    robots: list[str] = field(default_factory=list)
     feeds: list[str] = field(default_factory=list)
     translations: list[tuple[str, str]] = field(default_factory=list)
 
-    def add_robots_rules(self, rules: str) -> None:
-        """Add rules such as ``noindex, nofollow`` to the rules of other sources."""
-        words = set(rules.lower().replace(",", " ").split())
-        self.noindex |= not words.isdisjoint({"noindex", "none"})
-        self.nofollow |= not words.isdisjoint({"nofollow", "none"})
 
-    def add_robots_fields(self, fields: Iterable[str]) -> None:
-        """Add the rules of X-Robots-Tag header fields, except rules for a named crawler.
-
-        After a name and a colon, all rules up to the next name are for the named crawler.
-        """
-        for rules in fields:
-            named = False
-            for rule in rules.split(","):
-                name, colon, rest = rule.partition(":")
-                if colon and name.strip().lower() not in _RULES_WITH_VALUE:
-                    named = name.strip() != "*"
-                    rule = rest  # noqa: PLW2901
-                if not named:
-                    self.add_robots_rules(rule)
-
-
-def read_metadata(elements: list[etree._Element]) -> Metadata:
+def read_metadata(elements: list[etree._Element], agent: str = DEFAULT_AGENT) -> Metadata:
     """Read the ``base``, ``link`` and ``meta`` elements of a page; the first of a kind counts.
 
-    A refresh inside ``noscript`` is ignored, because browsers do not follow it.
+    Of the rules for robots, all for `agent` and for all crawlers are returned. A refresh inside
+    ``noscript`` is ignored, because browsers do not follow it.
     """
     found = Metadata()
     refreshes = []
+    robots = {"robots", agent} - {""}
     for element in elements:
         if element.tag == "meta":
             content, named = element.get("content"), element.get("http-equiv", "")
             if content is not None and named.strip().lower() == "refresh":
                 refreshes.append((element, content))
-            elif content is not None and element.get("name", "").strip().lower() == "robots":
-                found.add_robots_rules(content)
+            elif content is not None and element.get("name", "").strip().lower() in robots:
+                found.robots.append(content)
             continue
         href = element.get("href")
         if href is None:
@@ -207,13 +184,13 @@ def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
     found.refresh_delay = float(delay or 0)
 
 
-def resolve_bounded(base: str, references: list[str]) -> list[str | None]:
+def resolve_bounded(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:
     """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL_LENGTH`."""
     if max(map(len, references)) > MAX_URL_LENGTH:
         references = [
             each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references
         ]
-    found = resolve(base, references)
+    found = resolve(base, references, encoding)
     if max(map(len, filter(None, found)), default=0) > MAX_URL_LENGTH:
         found = [None if url is not None and len(url) > MAX_URL_LENGTH else url for url in found]
     return found

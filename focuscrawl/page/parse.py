@@ -18,6 +18,7 @@ import numpy as np
 from focuscrawl.foundation import urls
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, Metadata, read_metadata, resolve_bounded
+from focuscrawl.page.robots_rules import DEFAULT_AGENT, read_robots_rules
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, build_outline, collect_anchor_texts, parse_tree
 from focuscrawl.page.words import tokenize
@@ -165,6 +166,7 @@ def parse_page(
     *,
     encoding: str | None = None,
     robots: Sequence[str] = (),
+    agent: str = DEFAULT_AGENT,
     max_cost: ParseCost = ParseCost.UNBOUNDED,
 ) -> PageView:
     """Parse an HTML page.
@@ -175,6 +177,7 @@ def parse_page(
     url : absolute URL of the page
     encoding : charset parameter of the ``Content-Type`` header, if given
     robots : values of the X-Robots-Tag header fields
+    agent : product token of the crawler, by which rules for robots may name it
     max_cost : highest allowed cost of the parse
 
     Returns
@@ -199,17 +202,19 @@ def parse_page(
         raise ParseLimitError
     root = parse_tree(utf8)
     outline = Outline() if root is None else build_outline(root)
-    meta = read_metadata(outline.metadata)
-    meta.add_robots_fields(robots)
+    meta = read_metadata(outline.metadata, agent)
+    noindex, nofollow = read_robots_rules([*meta.robots, *robots], agent)
     own_url = urls.normalize(url) or url
-    base = (meta.base is not None and resolve_bounded(own_url, [meta.base])[0]) or own_url
+    base = own_url
+    if meta.base is not None:
+        base = resolve_bounded(own_url, [meta.base], used_encoding)[0] or own_url
     links_cut = outline.truncate_links(MAX_LINKS)
     # one call resolves all references; missing ones are "", and their results are dropped
     canonical, refresh, *targets = resolve_bounded(
-        base, [meta.canonical or "", meta.refresh or "", *outline.references]
+        base, [meta.canonical or "", meta.refresh or "", *outline.references], used_encoding
     )
     links_cut += outline.truncate_links(count_within_limit(targets))
-    feeds, translations = _alternates(base, meta)
+    feeds, translations = _alternates(base, meta, used_encoding)
     headings = outline.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(outline.leaves)
     return PageView(
@@ -223,8 +228,8 @@ def parse_page(
         canonical=canonical if meta.canonical else None,
         refresh=refresh if meta.refresh else None,
         refresh_delay=meta.refresh_delay,
-        noindex=meta.noindex,
-        nofollow=meta.nofollow,
+        noindex=noindex,
+        nofollow=nofollow,
         encoding=used_encoding,
         headings=[text for text, _ in headings],
         heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
@@ -236,12 +241,15 @@ def parse_page(
     )
 
 
-def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, str]]]:
+def _alternates(
+    base: str, meta: Metadata, encoding: str
+) -> tuple[list[str], list[tuple[str, str]]]:
     """Return the feeds of a page, and its translations as languages and URLs."""
     if not meta.feeds and not meta.translations:
         return [], []
     languages = [language for language, _ in meta.translations]
-    found = resolve_bounded(base, meta.feeds + [target for _, target in meta.translations])
+    references = meta.feeds + [target for _, target in meta.translations]
+    found = resolve_bounded(base, references, encoding)
     n = len(meta.feeds)
     translations = [
         (language, target)

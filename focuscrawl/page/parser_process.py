@@ -21,6 +21,7 @@ from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.processes import search_path, start_python
 from focuscrawl.page.documents import UnreadableError, parse_document
 from focuscrawl.page.parse import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.robots_rules import DEFAULT_AGENT
 from focuscrawl.page.view import pack_view, unpack_view
 
 if TYPE_CHECKING:
@@ -183,18 +184,20 @@ class ParserProcess:
         )
         self._closed = Event()
 
-    def parse(
-        self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
-    ) -> PageView:
+    def parse(self, body: bytes, url: str, **known: Any) -> PageView:
         """Parse a page in this process if the cost is bounded, else as `parse_page` does."""
         with suppress(ParseLimitError):
-            return parse_page(
-                body, url, encoding=encoding, robots=robots, max_cost=ParseCost.LARGE
-            )
-        return self.parse_page(body, url, encoding=encoding, robots=robots)
+            return parse_page(body, url, **known, max_cost=ParseCost.LARGE)
+        return self.parse_page(body, url, **known)
 
     def parse_page(
-        self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+        self,
+        body: bytes,
+        url: str,
+        *,
+        encoding: str | None = None,
+        robots: Sequence[str] = (),
+        agent: str = DEFAULT_AGENT,
     ) -> PageView:
         """Run `focuscrawl.page.parse_page` in the child process and wait for the page.
 
@@ -205,7 +208,8 @@ class ParserProcess:
         WorkerError
             If the process cannot start.
         """
-        view = self._request({"url": url, "encoding": encoding, "robots": [*robots]}, body)
+        request = {"url": url, "encoding": encoding, "robots": [*robots], "agent": agent}
+        view = self._request(request, body)
         assert view is not None
         return view
 

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, vstack
 
 from focuscrawl.apprentice.hashing import row_pointers
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.paths.crf import ChainCRF, Sequences
 from focuscrawl.paths.path_features import (
     KINDS,
@@ -66,12 +66,11 @@ class WebPages:
             if location is None or not 300 <= answer.status < 400:
                 page = HtmlAnswer.from_answer(answer, url)
                 return None if page is None else page.parse()
-            (to,) = self._source.resolve(
-                [each for each in resolve(url, [location]) if each is not None]
-            ) or (None,)
-            if to is None:
+            target = resolve_header(url, location)
+            (known,) = [None] if target is None else self._source.resolve([target])
+            if known is None:
                 return None
-            url = to
+            url = known
         return None
 
     def _targets(self, url: str) -> list[str | None]:

@@ -14,7 +14,7 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.webs.web_protocol import MAX_BODY_BYTES, MAX_HEAD_BYTES, TooLargeError
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def header(headers: Headers, name: str) -> str:
 def redirect_target(url: str, headers: Headers) -> str | None:
     """Return the normalised redirect target of a response for `url`; None without Location."""
     location = header(headers, "location")
-    return resolve(url, [location])[0] if location else None
+    return resolve_header(url, location) if location else None
 
 
 def decode_body(headers: Headers, body: bytes) -> tuple[Headers, bytes]:

@@ -31,7 +31,7 @@ SITE_MAPS = {"/sitemap.xml": dict.fromkeys(_UNDATED), "/dated.xml": DATED}
 _FRONT = """/start /missing /broken /flaky /download /huge /private/diary /twin-1 /twin-2 /alias
     /original /master /copy /dull /picture.png"""
 
-_ASKING = "/stub /slide /dead-end /closed /tagged /unlisted"
+_ASKING = "/stub /slide /dead-end /closed /tagged /unlisted /addressed"
 
 
 @dataclass
@@ -104,6 +104,9 @@ def _asking(path: str) -> Reply | None:
     refresh = '<meta http-equiv="refresh" content="{}">'.format
     tagged = page("Tagged", "/below-tagged")
     tagged.headers = {"Content-Type": "text/html", "X-Robots-Tag": "otherbot: noindex"}
+    addressed = page("For one crawler", "/below-addressed")
+    dated = "unavailable_after: Wed, 03 Dec 2036 15:00:00 GMT, focuscrawl: nofollow"
+    addressed.headers = {"Content-Type": "text/html", "X-Robots-Tag": dated}
     closed = page("Closed", "/below-closed")
     closed.headers = {"Content-Type": "text/html", "X-Robots-Tag": "nofollow"}
     return {
@@ -114,7 +117,19 @@ def _asking(path: str) -> Reply | None:
         "/dead-end": page("No links for robots", "/below-dead-end", head=meta("nofollow")),
         "/closed": closed,
         "/tagged": tagged,
+        "/addressed": addressed,
         "/unlisted": page("Not to be listed", "/below-unlisted", head=meta("noindex")),
+    }.get(path) or (page(path) if path != "/robots.txt" else None)
+
+
+def _odd_links(path: str) -> Reply | None:
+    """Answer for a site whose links and redirects are unusual."""
+    russian = page("Велосипед", "/поиск?q=велосипед", "/moved")
+    russian.body = russian.body.decode().encode("cp1251")
+    russian.headers = {"Content-Type": "text/html; charset=windows-1251"}
+    return {
+        "/": russian,
+        "/moved": moved("/caf\xe9?q=\xe2\xe5\xeb\xee"),
     }.get(path) or (page(path) if path != "/robots.txt" else None)
 
 
@@ -178,7 +193,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
 
     Parameters
     ----------
-    site : "a", "b", "c", "slow", "asks" or "forum"
+    site : "a", "b", "c", "slow", "asks", "forum" or "odd links"
     path : path asked for
     origins : where each site is, ``http://address:port``
     hits : how often this path was asked for, this time included
@@ -188,6 +203,8 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
         return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=NEVER)
     if site == "asks":
         found = _asking(path)
+    elif site == "odd links":
+        found = _odd_links(path)
     elif site == "forum":
         found = _FORUM_MOVES.get(path.partition("?")[0]) or _forum(path)
         if found is not None:

@@ -191,7 +191,8 @@ def test_chunks_are_the_characters_that_their_offsets_say(text: str, most: int) 
 def test_what_pages_ask_of_robots_is_told_wherever_they_say_it() -> None:
     headers = [
         ("Content-Type", "text/html"),
-        ("X-Robots-Tag", "NoIndex, googlebot: nofollow"),
+        ("X-Robots-Tag", "NoIndex; googlebot: nofollow, noai"),
+        ("X-Robots-Tag", "unavailable_after: Wed, 03 Dec 2036 15:00:00 GMT"),
         ("TDM-Reservation", "1"),
     ]
     body = (
@@ -199,7 +200,8 @@ def test_what_pages_ask_of_robots_is_told_wherever_they_say_it() -> None:
         b"<meta name=tdm-policy content='https://a.example/p\n\x1b[2J'><meta name=robots><meta>"
     )
     assert read_robots_signals(Answer("http://a.example/", 200, headers, body)) == [
-        *("noindex", "googlebot: nofollow", "tdm-reservation=1", "noai"),
+        *("noindex", "googlebot: nofollow", "googlebot: noai"),
+        *("unavailable_after: wed, 03 dec 2036 15:00:00 gmt", "tdm-reservation=1", "noai"),
         "tdm-policy=https://a.example/p [2J",
     ]
     assert read_robots_signals(Answer("http://a.example/", 200, [], b"")) == []

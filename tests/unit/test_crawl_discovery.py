@@ -103,6 +103,37 @@ def test_a_start_page_may_be_a_site_map(web: Shelf, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "start"),
+    [
+        ("text/html", "<!-- <rdf:RDF xmlns:cc='x'> -->"),
+        ("text/html", "<rss version='2.0'> is how a feed starts"),
+        ("application/xhtml+xml", "<feed > <urlset >"),
+        (None, "<!-- <rdf:RDF > --><html><script>x = '<feed >'</script>"),
+        (None, "<!doctype html><p><rss >"),
+    ],
+)
+def test_a_start_page_in_html_is_no_feed(
+    kind: str | None, start: str, web: Shelf, tmp_path: Path
+) -> None:
+    web.put("/blog", f"{start} jazz <a href=/j1>x</a>", content_type=kind or "")
+    visits = crawled(tmp_path, web, "/blog", discover=ALL).visits
+    assert visits[0].error is None
+    assert at("/j1") in urls(visits)
+
+
+def test_a_site_map_may_be_declared_as_html(web: Shelf, tmp_path: Path) -> None:
+    """Only start pages are taken for pages because of their media type."""
+    web.put("/sitemap.xml", site_map("/mapped"), content_type="text/html")
+    assert at("/mapped") in urls(crawled(tmp_path, web, "/", discover=ALL).visits)
+
+
+def test_a_site_map_in_text_leads_to_pages(web: Shelf, tmp_path: Path) -> None:
+    web.put("/sitemap.xml", f"{at('/mapped')}\n{at('/mapped2')}\n", content_type="text/plain")
+    found = urls(crawled(tmp_path, web, "/", discover=ALL).visits)
+    assert {at("/mapped"), at("/mapped2")} <= {*found}
+
+
 def test_the_languages_of_a_crawl_are_those_it_looks_for(web: Shelf, tmp_path: Path) -> None:
     found = set(
         urls(crawled(tmp_path, web, "/", discover=("hreflang",), languages=("de",)).visits)
@@ -192,7 +223,7 @@ def test_only_what_is_asked_for_is_read_as_a_list(web: Shelf, tmp_path: Path) ->
     number, part = crawl.urls.get(at("/jazz")), crawl.part(Discovery)
     assert number is not None
     assert part is not None
-    assert not part.can_be_site_map_or_feed(number)
+    assert not part.can_be_site_map_or_feed(number, "application/xml")
     crawl.close("frontier_empty")
 
 

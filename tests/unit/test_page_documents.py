@@ -26,6 +26,7 @@ from focuscrawl.page.documents import (
     SITE_MAP,
     SITE_MAP_INDEX,
     UnreadableError,
+    decompress,
     parse_document,
     site_maps_in_robots,
     url_list_kind,
@@ -33,7 +34,8 @@ from focuscrawl.page.documents import (
 from focuscrawl.page.parse import MAX_LINKS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 URL = "http://a.example/map.xml"
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -104,6 +106,14 @@ def test_a_site_map_is_a_page_of_links_the_latest_first_in_words_of_their_urls()
     assert view.links.left.tolist() == view.links.right.tolist() == [1, 2, 3]
 
 
+def test_the_words_of_a_url_in_a_site_map_keep_their_marks() -> None:
+    body = site_map(
+        "<loc>/ve%CC%81lo_%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80-1</loc>"
+    )
+    view = parse_document(body, URL, SITE_MAP)
+    assert view.tokens[-3:] == ["vélo", "हिन्दी", "1"]
+
+
 def test_an_index_is_told_from_a_site_map() -> None:
     body = site_map().replace(b"urlset", b"sitemapindex")
     body = body.replace(b"></", b"><sitemap><loc>/1.xml.gz</loc></sitemap></")
@@ -111,8 +121,116 @@ def test_an_index_is_told_from_a_site_map() -> None:
     assert parse_document(body, URL, SITE_MAP).kind == SITE_MAP_INDEX
 
 
+PLAIN = "<urlset><url><loc>http://a.example/é</loc></url></urlset>"
+BOM = b"\xef\xbb\xbf"
+NEWS = "<rss><channel><item><title>x</title><link>http://a.example/é</link></item></channel></rss>"
+WARNING = "<br />\n<b>Warning</b>:  no x in <b>/x.php</b> on line <b>3</b><br />\n"
+
+
+def declare(encoding: str, xml: str = PLAIN) -> str:
+    return f'<?xml version="1.0" encoding="{encoding}"?>\n{xml}'
+
+
+@pytest.mark.parametrize("xml", [PLAIN, NEWS], ids=["site map", "feed"])
+@pytest.mark.parametrize(
+    "write",
+    [
+        pytest.param(lambda xml: b"\n" + BOM + declare("utf-8", xml).encode(), id="line, mark"),
+        pytest.param(lambda xml: BOM + BOM + declare("utf-8", xml).encode(), id="two marks"),
+        pytest.param(lambda xml: declare("utf-16", xml).encode(), id="UTF-8 declared as UTF-16"),
+        pytest.param(lambda xml: declare("utf-16", xml).encode("utf-16"), id="UTF-16"),
+        pytest.param(lambda xml: declare("utf-8", xml).encode("utf-16"), id="UTF-16 as UTF-8"),
+        pytest.param(lambda xml: declare("utf-16", xml).encode("utf-16-le"), id="no mark, LE"),
+        pytest.param(lambda xml: xml.encode("utf-16-be"), id="no mark, BE"),
+        pytest.param(lambda xml: declare("latin-1", xml).encode("latin-1"), id="latin-1"),
+        pytest.param(lambda xml: declare("utf8mb4", xml).encode(), id="unknown encoding"),
+        pytest.param(lambda xml: f"Notice: x\n{declare('utf-8', xml)}".encode(), id="text"),
+        pytest.param(lambda xml: (WARNING + declare("utf-8", xml)).encode(), id="warning"),
+        pytest.param(lambda xml: (WARNING + xml).encode(), id="warning, no declaration"),
+        pytest.param(
+            lambda xml: f"<table><tr>x</table>{declare('utf-8', xml)}".encode(), id="table"
+        ),
+        pytest.param(lambda xml: f"<!--{'<rss> ' * 50_000}-->{xml}".encode(), id="long comment"),
+        pytest.param(lambda xml: gzip.compress(f"<!--{'x' * 9999}-->{xml}".encode()), id="gzip"),
+        pytest.param(lambda xml: f"<!DOCTYPE x [<!ENTITY y '>'>]>{xml}".encode(), id="doctype"),
+    ],
+)  # fmt: skip
+def test_lists_are_read_whatever_comes_before_them(
+    write: Callable[[str], bytes], xml: str
+) -> None:
+    kind = url_list_kind(write(xml))
+    assert kind == (SITE_MAP if xml is PLAIN else FEED)
+    assert parse_document(write(xml), URL, kind).links.urls == ["http://a.example/%C3%A9"]
+
+
+@pytest.mark.parametrize(
+    "xml",
+    [
+        "<URLSET><URL><LOC>/?a=1&amp;b=2</LOC></URL></URLSET>",
+        "<urlset><Url><Loc>/?a=1&amp;b=2</Loc></Url></urlset>",
+        "<s:urlset xmlns:s='x'><s:url><s:loc>/?a=1&amp;b=2</s:loc></s:url></s:urlset>",
+        "<s:urlset><s:url><s:loc>/?a=1&amp;b=2</s:loc></s:url></s:urlset>",
+        "<urlset><url><loc>/?a=1&b=2</loc></url></urlset>",
+        "<urlset><url><loc><![CDATA[/?a=1&b=2]]></loc></url></urlset>",
+        "<urlset><url><loc>/?a=1&amp;b=2</loc><v:url>/video</v:url></url></urlset>",
+        "<urlset><url>/?a=1&amp;b=2</url></urlset>",
+        "<urlset><url><loc>/?a=1&amp;b=2</loc></url><url><loc>/cut-o",
+    ],
+)
+def test_xml_of_site_maps_may_have_errors(xml: str) -> None:
+    assert url_list_kind(xml.encode()) == SITE_MAP
+    assert parse_document(xml.encode(), URL, SITE_MAP).links.urls == ["http://a.example/?a=1&b=2"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"http://a.example/1\nhttps://b.example/2\n",
+        BOM + b"\r\nhttp://a.example/1 \r\n\r\nhttps://b.example/2",
+        "http://a.example/1\nhttps://b.example/2".encode("utf-16"),
+        gzip.compress(b"http://a.example/1\nnot a URL\n/3\nhttps://b.example/2\n"),
+    ],
+)
+def test_a_site_map_may_be_plain_text(body: bytes) -> None:
+    assert url_list_kind(body) == SITE_MAP
+    found = parse_document(body, URL, SITE_MAP)
+    assert found.links.urls == ["http://a.example/1", "https://b.example/2"]
+
+
+def test_gzip_files_with_several_members_are_read_whole() -> None:
+    body = site_map("<loc>/1</loc>", "<loc>/2</loc>")
+    packed = gzip.compress(body[:70]) + gzip.compress(body[70:]) + b"\0\0trailing"
+    assert decompress(packed) == body
+
+
+@pytest.mark.parametrize("entries", [20, 2000])
+@pytest.mark.parametrize("damage", ["cut", "changed", "checksum"])
+def test_gzip_files_are_read_up_to_damage(entries: int, damage: str) -> None:
+    """The URLs before the damage are found. Changed bytes may first unpack to another text."""
+    urls = [f"http://a.example/{i * i}" for i in range(entries)]
+    body = site_map(*(f"<loc>{url}</loc>" for url in urls))
+    packed = gzip.compress(body)
+    end = len(packed) * 9 // 10
+    rest = {"cut": b"", "changed": b"\xff" * 99, "checksum": packed[end:-8] + b"\0" * 8}
+    found = parse_document(packed[:end] + rest[damage], URL, SITE_MAP).links.urls
+    assert len(found) >= (entries if damage == "checksum" else 0.7 * entries)
+    assert len({*found}.difference(urls)) <= (damage == "changed")
+
+
+def test_site_maps_of_the_conformance_suite_are_read(conformance_dir: Path) -> None:
+    expected = {"xmlSitemap.gz": 5, "sitemap.txt.gz": 5, "sitemap.index.xml": 15}
+    found = {}
+    for file in (conformance_dir / "sitemaps").iterdir():
+        if file.is_file():
+            kind = url_list_kind(file.read_bytes())
+            assert kind is not None, file
+            found[file.name] = len(parse_document(file.read_bytes(), URL, kind).links)
+    assert found.items() >= expected.items()
+    assert min(found.values()) > 0
+
+
 def test_site_maps_are_named_anywhere_in_robots_txt() -> None:
-    text = "Sitemap: /1.xml\nUser-agent: *\n disallow: /x\r\n SITEMAP : https://b.example/2.xml\n"
+    text = "Sitemap: /1.xml # all\nUser-agent: *\n disallow: /x\r\n SITEMAP : https://b.example/2.xml\n"
     text += "Sitemap:\nSitemap: ftp://a.example/3.xml\n# Sitemap: /4.xml"
     assert [*site_maps_in_robots(text, "http://a.example/robots.txt")] == [
         "http://a.example/1.xml",
@@ -146,6 +264,18 @@ def test_a_pdf_is_a_page_of_its_text_and_links(apart: ParserProcess) -> None:
         (b"<?xml version='1.0'?><rdf:RDF xmlns:rdf='x'>", FEED),
         (gzip.compress(site_map(), mtime=0), SITE_MAP),
         (b"<html><p>about feed and urlset</p>", None),
+        (b"<!-- <rdf:RDF xmlns='x'> --><html><p>jazz", None),
+        (
+            b"<!doctype html><script>x = '<rss version>'</script><svg><?xml version='1'?><rss >",
+            None,
+        ),
+        (b"<head><script>x = '<feed >'</script><?xml version='1'?><rss >", None),
+        (b"<?xml version='1.0'?><!DOCTYPE html PUBLIC 'x' 'y'><html><feed >", None),
+        (b"<p>about the element <rss version></p>", None),
+        (b"<svg><title><urlset></title>", None),
+        (b"<r:RDF xmlns:r='x'>", FEED),
+        (b"http://a.example/1 and more text", None),
+        (b"http://a.example/1<br>", None),
         (b"\x1f\x8bnothing", None),
         (b"", None),
     ],

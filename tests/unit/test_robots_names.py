@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scrapy.utils.test import get_crawler
 
-from focuscrawl.downloadermiddlewares.robots import RobotRules, product_token
+from focuscrawl.downloadermiddlewares.robots import RobotRules
+from focuscrawl.page.robots_rules import product_token
 
 URL = "http://a.example/page"
 
@@ -82,3 +83,10 @@ def test_what_names_no_agent_is_left_as_it_is() -> None:
     )
     assert allowed("User-agent:\nDisallow: /\n", "a")
     assert not allowed("User-agent: * # all\nDisallow: /\n", "a")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize("marks", ["\ufeff", "\ufeff\n\ufeff"])
+def test_byte_order_marks_do_not_hide_the_first_line(encoding: str, marks: str) -> None:
+    robots = f"{marks}User-agent: *\nDisallow: /\n".encode(encoding)
+    assert not RobotRules.from_crawler(get_crawler(), robots).allowed(URL, "focuscrawl")
