@@ -62,6 +62,12 @@ class Answer:
         """Return the first value of the header `name` (in lower case); None if missing."""
         return next((value for field, value in self.headers if field.lower() == name), None)
 
+    @property
+    def content_type(self) -> tuple[str | None, str | None]:
+        """The media type and charset, see `focuscrawl.page.read_content_type`."""
+        values = (value for field, value in self.headers if field.lower() == "content-type")
+        return read_content_type(",".join(values))
+
 
 class Source(Protocol):
     """A source of pages: a recorded web, or the live Web."""
@@ -152,7 +158,7 @@ class HtmlAnswer(NamedTuple):
         """
         if answer is None or answer.too_large or not 200 <= answer.status < 300:
             return None
-        media_type, encoding = read_content_type(answer.header("content-type"))
+        media_type, encoding = answer.content_type
         if not is_html(media_type, answer.body):
             return None
         return cls(url or answer.url, answer.body, encoding)
