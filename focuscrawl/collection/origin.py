@@ -13,9 +13,9 @@ from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, write_atomically
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
-from focuscrawl.page import read_content_type
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.encoding import to_utf8
+from focuscrawl.page.robots_rules import DEFAULT_AGENT, split_rules
 from focuscrawl.page.walk import parse_tree
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.summary import Summary
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Answer, Web
 
 
-_ROBOTS = ("x-robots-tag", "robots")
+_ROBOTS = ("x-robots-tag", "robots", DEFAULT_AGENT)
 _TDM = ("tdm-reservation", "tdm-policy")
 _HEAD = 1 << 16  # bytes of a page searched for `meta` elements
 _MAX_DIRECTIVES, _LONGEST_DIRECTIVE = 20, 100  # directives of a page, characters of each
@@ -65,7 +65,9 @@ def _read_directives(answer: Answer) -> Iterator[str]:
     for name, value in [*answer.headers, *_meta_elements(answer)]:
         plain = name.strip().lower()
         if plain in _ROBOTS:
-            yield from value.lower().split(",")
+            named = f"{plain}: " if plain == DEFAULT_AGENT else ""
+            for agent, rule in split_rules(value):
+                yield f"{agent}: {rule}" if agent else f"{named}{rule}"
         elif plain in _TDM and value.strip():
             yield f"{plain}={value.strip()}"
 
@@ -73,7 +75,7 @@ def _read_directives(answer: Answer) -> Iterator[str]:
 def _meta_elements(answer: Answer) -> Iterator[tuple[str, str]]:
     if is_pdf(answer.body):
         return
-    _, encoding = read_content_type(answer.header("content-type"))
+    _, encoding = answer.content_type
     root = parse_tree(to_utf8(answer.body[:_HEAD], encoding)[0])
     for meta in () if root is None else root.iter("meta"):
         yield meta.get("name", ""), meta.get("content", "")

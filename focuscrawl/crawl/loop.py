@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from threadpoolctl import threadpool_limits
@@ -24,11 +25,11 @@ from focuscrawl.page import (
     ParseLimitError,
     is_html,
     parse_page,
-    read_content_type,
     shared_parser,
 )
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
 from focuscrawl.page.metadata import read_header_links
+from focuscrawl.page.robots_rules import read_robots_rules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -272,21 +273,30 @@ class Crawl(CrawlState):
             self.read(visit, kind, shared_parser().parse_document)
         elif self.is_page(visit):
             download = visit.download
-            known: dict[str, Any] = {"encoding": download.encoding, "robots": download.robots}
-            known["references"] = download.header_links.references
+            known: dict[str, Any] = {
+                "encoding": download.encoding,
+                "robots": download.robots,
+                "references": download.header_links.references,
+                "agent": self.config.agent,
+            }
             if most < ParseCost.UNBOUNDED:
                 visit.view = parse_page(download.body, visit.url, **known, max_cost=most)
             else:
                 visit.view = shared_parser().parse(download.body, visit.url, **known)
         return visit.view
 
-    @staticmethod
-    def read(visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]) -> None:
+    def read(
+        self, visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]
+    ) -> None:
         """Read a document by a function like `focuscrawl.page.documents.parse_document`."""
         try:
             visit.view = parse(visit.download.body, visit.url, kind)
         except UnreadableError:
             visit.error = UNREADABLE
+            return
+        if kind == PDF:  # site maps and feeds are no pages: they are read for their URLs
+            noindex, nofollow = read_robots_rules(visit.download.robots, self.config.agent)
+            visit.view = replace(visit.view, noindex=noindex, nofollow=nofollow)
 
     def judge(self, visit: PageVisit) -> None:
         """Classify an answer as page, redirect or error, and let the critic judge a page."""
@@ -437,7 +447,7 @@ def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
 
 
 def _download(fetch: Fetch, answer: Answer) -> Download:
-    media_type, encoding = read_content_type(answer.header("content-type"))
+    media_type, encoding = answer.content_type
     location = answer.header("location")
     return Download(
         status=answer.status,

@@ -31,6 +31,7 @@ from focuscrawl.engine.visits import (
 from focuscrawl.errors import RequestCancelledError
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import site_maps_in_robots
+from focuscrawl.page.robots_rules import product_token
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,29 +52,6 @@ _MAX_REDIRECTS = 5  # in a row; RFC 9309 section 2.3.1.2: no less
 _AGENT_LINE = re.compile(
     r"\s*user(?:-|\s*)agent(?:\s*:|\s(?=[^:]*$))\s*([^\s#][^#]*)", re.IGNORECASE
 )
-# RFC 9309 section 2.2.1 allows letters, "-" and "_"; many names also have digits.
-_TOKEN = re.compile(r"[A-Za-z0-9_-]+")
-_BROWSER = re.compile(r"Mozilla/\S+\s*\(compatible;\s*", re.IGNORECASE)
-
-
-def product_token(agent: str | bytes) -> str:
-    """Return the name of a crawler in a robots.txt, in lower case.
-
-    Parameters
-    ----------
-    agent : str or bytes
-        A ``User-Agent`` header, or the value of a ``user-agent`` line. The product token is its
-        first word, or the first word after ``Mozilla/5.0 (compatible;``.
-
-    Returns
-    -------
-    str
-        The product token without version; "" if `agent` has none.
-    """
-    agent = (agent.decode("latin-1") if isinstance(agent, bytes) else agent).strip()
-    browser = _BROWSER.match(agent)
-    token = _TOKEN.match(agent, browser.end() if browser else 0)
-    return token[0].lower() if token else ""
 
 
 class RobotRules(ProtegoRobotParser):

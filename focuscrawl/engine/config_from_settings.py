@@ -19,6 +19,7 @@ from focuscrawl.crawl_config import (
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import is_reserved
 from focuscrawl.foundation.user_input import number, validate, whole_number
+from focuscrawl.page.robots_rules import product_token
 from focuscrawl.settings import DOWNLOAD_MAXSIZE
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ def read_config(
         delay=_SECONDS.parse("setting DOWNLOAD_DELAY", settings.get("DOWNLOAD_DELAY")),
         own_names=config.private_addresses != CrawlConfig().private_addresses
         or (settings.getpriority("TWISTED_DNS_RESOLVER") or 0) > 0,
+        agent=product_token(settings["ROBOTSTXT_USER_AGENT"] or settings["USER_AGENT"] or ""),
     )
 
 

@@ -155,4 +155,5 @@ class PageParsing:
             encoding=download.encoding,
             robots=download.robots,
             references=download.header_links.references,
+            agent=self._crawl.config.agent,
         )

@@ -1,16 +1,17 @@
-"""Metadata of a page from headers and elements: type, canonical URL, robots rules, language."""
+"""Metadata of a page from headers and elements: canonical URL, robots rules, language."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from email.message import Message
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve, resolve_header
+from focuscrawl.page.content_type import can_be_html, read_content_type
+from focuscrawl.page.robots_rules import DEFAULT_AGENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,21 +20,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.page.view import PageView
 
-
-_HTML = ("text/html", "application/xhtml+xml")
-_HTML_MARKERS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
-
-# Signatures of files that servers wrongly declare as HTML: documents, images, archives
-_SIGNATURES = (
-    *(b"%PDF-", b"%!PS-", b"\xd0\xcf\x11\xe0", b"{\\rtf"),
-    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"RIFF", b"OggS", b"ID3"),
-    *(b"PK\x03\x04", b"\x1f\x8b", b"Rar!\x1a", b"7z\xbc\xaf", b"\x7fELF"),
-)
-# Bytes that no text has. ESC occurs in ISO-2022, and NUL in UTF-16
-_BINARY_BYTES = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
-_MAX_BINARY_SHARE = 0.02
-_SNIFFED_BYTES = 1024
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 # "5; url=next.html" and its variants in the WHATWG standard. Possessive quantifiers prevent
 # backtracking, which would take quadratic time for a million digits.
@@ -47,10 +33,6 @@ MAX_TRANSLATIONS = 100  #: of a page
 _UNRESOLVABLE = "data:"  # does not resolve to an http(s) URL
 MAX_LANGUAGE_TAG = 35  #: characters of a language tag (RFC 5646, section 4.4.1)
 _MAX_REFRESHES = 16  # `meta` elements that are examined; pages usually have one
-#: rules of X-Robots-Tag that have a value; any other word before a colon is the name of a crawler
-_RULES_WITH_VALUE = frozenset(
-    {"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"}
-)
 
 _MAX_FIELD_LENGTH = 20_000  # characters of a header field that are read
 _LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
@@ -88,46 +70,6 @@ _LANGUAGE_ALIASES = {
 }
 
 
-@lru_cache(maxsize=64)  # few different values are common
-def read_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return the media type (lower-case, without parameters) and the charset of a header.
-
-    The media type or the charset is None if the header does not have it.
-    """
-    if header is None or not header.strip():
-        return None, None
-    message = Message()
-    message["Content-Type"] = header.replace("\r", " ").replace("\n", " ")
-    media_type = header.partition(";")[0].strip().lower() or None
-    try:
-        return media_type, message.get_content_charset()
-    except (LookupError, TypeError, ValueError):  # a charset that is badly encoded
-        return media_type, None
-
-
-def is_html(media_type: str | None, body: bytes = b"") -> bool:
-    """Return whether a response is an HTML page.
-
-    Parameters
-    ----------
-    media_type : as returned by `read_content_type`; without it, the first bytes of `body` decide
-    body : first bytes of the body, if known; a binary file is never HTML
-    """
-    if media_type is not None:
-        return media_type in _HTML and not _is_binary(body[:_SNIFFED_BYTES])
-    start = body[:_SNIFFED_BYTES].lower()
-    return any(mark in start for mark in _HTML_MARKERS)
-
-
-def _is_binary(start: bytes) -> bool:
-    if start.startswith(_SIGNATURES):
-        return True
-    if start.startswith(_BOMS) or b"<\0" in start or b"\0<" in start:
-        return False  # in UTF-16, any byte may be half of a character
-    strange = len(start) - len(start.translate(None, _BINARY_BYTES))
-    return strange > _MAX_BINARY_SHARE * len(start)
-
-
 @dataclass(slots=True)
 class Metadata:
     """Metadata of a page as declared, with unresolved references.
@@ -135,7 +77,7 @@ class Metadata:
     Attributes
     ----------
     refresh, refresh_delay : target of ``<meta http-equiv=refresh>``, and its delay in seconds
-    noindex, nofollow : rules for robots
+    robots : rules for robots
     feeds : references to feeds of the page
     translations : languages of translations, and references to the translations
     """
@@ -144,47 +86,27 @@ class Metadata:
     canonical: str | None = None
     refresh: str | None = None
     refresh_delay: float = 0.0
-    noindex: bool = False
-    nofollow: bool = False
+    robots: list[str] = field(default_factory=list)
     feeds: list[str] = field(default_factory=list)
     translations: list[tuple[str, str]] = field(default_factory=list)
 
-    def add_robots_rules(self, rules: str) -> None:
-        """Add rules such as ``noindex, nofollow`` to the rules of other sources."""
-        words = set(rules.lower().replace(",", " ").split())
-        self.noindex |= not words.isdisjoint({"noindex", "none"})
-        self.nofollow |= not words.isdisjoint({"nofollow", "none"})
 
-    def add_robots_fields(self, fields: Iterable[str]) -> None:
-        """Add the rules of X-Robots-Tag header fields, except rules for a named crawler.
-
-        After a name and a colon, all rules up to the next name are for the named crawler.
-        """
-        for rules in fields:
-            named = False
-            for rule in rules.split(","):
-                name, colon, rest = rule.partition(":")
-                if colon and name.strip().lower() not in _RULES_WITH_VALUE:
-                    named = name.strip() != "*"
-                    rule = rest  # noqa: PLW2901
-                if not named:
-                    self.add_robots_rules(rule)
-
-
-def read_metadata(elements: list[etree._Element]) -> Metadata:
+def read_metadata(elements: list[etree._Element], agent: str = DEFAULT_AGENT) -> Metadata:
     """Read the ``base``, ``link`` and ``meta`` elements of a page; the first of a kind counts.
 
-    A refresh inside ``noscript`` is ignored, because browsers do not follow it.
+    Of the rules for robots, all for `agent` and for all crawlers are returned. A refresh inside
+    ``noscript`` is ignored, because browsers do not follow it.
     """
     found = Metadata()
     refreshes = []
+    robots = {"robots", agent} - {""}
     for element in elements:
         if element.tag == "meta":
             content, named = element.get("content"), element.get("http-equiv", "")
             if content is not None and named.strip().lower() == "refresh":
                 refreshes.append((element, content))
-            elif content is not None and element.get("name", "").strip().lower() == "robots":
-                found.add_robots_rules(content)
+            elif content is not None and element.get("name", "").strip().lower() in robots:
+                found.robots.append(content)
             continue
         href = element.get("href")
         if href is None:
@@ -288,7 +210,7 @@ def _leads_to_page(parameters: Mapping[str, str]) -> bool:
     """Return whether the target of a ``Link`` field is another page, by its parameters."""
     if "as" in parameters or "anchor" in parameters:  # a resource; a link of another page
         return False
-    if parameters.get("hreflang") or parameters.get("type", _HTML[0]).lower() not in _HTML:
+    if parameters.get("hreflang") or not can_be_html(read_content_type(parameters.get("type"))[0]):
         return False
     relations = parameters.get("rel", "").lower().split()
     return "nofollow" not in relations and not _PAGE_RELATIONS.isdisjoint(relations)

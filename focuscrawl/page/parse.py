@@ -18,6 +18,7 @@ import numpy as np
 from focuscrawl.foundation import urls
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, Metadata, read_metadata, resolve_bounded
+from focuscrawl.page.robots_rules import DEFAULT_AGENT, read_robots_rules
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import (
     Outline,
@@ -175,6 +176,7 @@ def parse_page(
     encoding: str | None = None,
     robots: Sequence[str] = (),
     references: Sequence[str] = (),
+    agent: str = DEFAULT_AGENT,
     max_cost: ParseCost = ParseCost.UNBOUNDED,
 ) -> PageView:
     """Parse an HTML page.
@@ -186,6 +188,7 @@ def parse_page(
     encoding : charset parameter of the ``Content-Type`` header, if given
     robots : values of the X-Robots-Tag header fields
     references : URLs in other header fields that become links, see `HeaderLinks`
+    agent : product token of the crawler, by which rules for robots may name it
     max_cost : highest allowed cost of the parse
 
     Returns
@@ -208,8 +211,8 @@ def parse_page(
     utf8, used_encoding = to_utf8(body, encoding, MAX_SIZE)
     root = _parse_tree(utf8, max_cost)
     outline = Outline() if root is None else build_outline(root)
-    meta = read_metadata(outline.metadata)
-    meta.add_robots_fields(robots)
+    meta = read_metadata(outline.metadata, agent)
+    noindex, nofollow = read_robots_rules([*meta.robots, *robots], agent)
     own_url = urls.normalize(url) or url
     base = own_url
     if meta.base is not None:
@@ -240,8 +243,8 @@ def parse_page(
         canonical=canonical if meta.canonical else None,
         refresh=refresh,
         refresh_delay=meta.refresh_delay,
-        noindex=meta.noindex,
-        nofollow=meta.nofollow,
+        noindex=noindex,
+        nofollow=nofollow,
         encoding=used_encoding,
         headings=[text for text, _ in headings],
         heading_leaf=np.array([leaf for _, leaf in headings], np.int32),

@@ -21,6 +21,7 @@ from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.processes import search_path, start_python
 from focuscrawl.page.documents import UnreadableError, parse_document
 from focuscrawl.page.parse import ParseCost, ParseLimitError, parse_page
+from focuscrawl.page.robots_rules import DEFAULT_AGENT
 from focuscrawl.page.view import pack_view, unpack_view
 
 if TYPE_CHECKING:
@@ -183,26 +184,11 @@ class ParserProcess:
         )
         self._closed = Event()
 
-    def parse(
-        self,
-        body: bytes,
-        url: str,
-        *,
-        encoding: str | None = None,
-        robots: Sequence[str] = (),
-        references: Sequence[str] = (),
-    ) -> PageView:
+    def parse(self, body: bytes, url: str, **known: Any) -> PageView:
         """Parse a page in this process if the cost is bounded, else as `parse_page` does."""
         with suppress(ParseLimitError):
-            return parse_page(
-                body,
-                url,
-                encoding=encoding,
-                robots=robots,
-                references=references,
-                max_cost=ParseCost.LARGE,
-            )
-        return self.parse_page(body, url, encoding=encoding, robots=robots, references=references)
+            return parse_page(body, url, **known, max_cost=ParseCost.LARGE)
+        return self.parse_page(body, url, **known)
 
     def parse_page(
         self,
@@ -212,6 +198,7 @@ class ParserProcess:
         encoding: str | None = None,
         robots: Sequence[str] = (),
         references: Sequence[str] = (),
+        agent: str = DEFAULT_AGENT,
     ) -> PageView:
         """Run `focuscrawl.page.parse_page` in the child process and wait for the page.
 
@@ -222,7 +209,7 @@ class ParserProcess:
         WorkerError
             If the process cannot start.
         """
-        request = {"url": url, "encoding": encoding, "robots": [*robots]}
+        request = {"url": url, "encoding": encoding, "robots": [*robots], "agent": agent}
         view = self._request({**request, "references": [*references]}, body)
         assert view is not None
         return view

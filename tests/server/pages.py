@@ -31,7 +31,7 @@ SITE_MAPS = {"/sitemap.xml": dict.fromkeys(_UNDATED), "/dated.xml": DATED}
 _FRONT = """/start /missing /broken /flaky /download /huge /private/diary /twin-1 /twin-2 /alias
     /original /master /copy /dull /picture.png"""
 
-_ASKING = "/stub /slide /dead-end /closed /tagged /unlisted"
+_ASKING = "/stub /slide /dead-end /closed /tagged /unlisted /addressed"
 
 
 @dataclass
@@ -104,6 +104,9 @@ def _asking(path: str) -> Reply | None:
     refresh = '<meta http-equiv="refresh" content="{}">'.format
     tagged = page("Tagged", "/below-tagged")
     tagged.headers = {"Content-Type": "text/html", "X-Robots-Tag": "otherbot: noindex"}
+    addressed = page("For one crawler", "/below-addressed")
+    dated = "unavailable_after: Wed, 03 Dec 2036 15:00:00 GMT, focuscrawl: nofollow"
+    addressed.headers = {"Content-Type": "text/html", "X-Robots-Tag": dated}
     closed = page("Closed", "/below-closed")
     closed.headers = {"Content-Type": "text/html", "X-Robots-Tag": "nofollow"}
     return {
@@ -114,6 +117,7 @@ def _asking(path: str) -> Reply | None:
         "/dead-end": page("No links for robots", "/below-dead-end", head=meta("nofollow")),
         "/closed": closed,
         "/tagged": tagged,
+        "/addressed": addressed,
         "/unlisted": page("Not to be listed", "/below-unlisted", head=meta("noindex")),
     }.get(path) or (page(path) if path != "/robots.txt" else None)
 

@@ -14,6 +14,8 @@ from longer import long
 from focuscrawl.crawl import CrawlConfig, Download
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES
+from focuscrawl.page import parse_page
+from focuscrawl.page.documents import PDF, SITE_MAP
 from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.baselines import BestFirst
@@ -300,7 +302,7 @@ def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
     again.flush()
     summary = Summary.of(again.store)
     assert summary.page_failures == (1, f"{at('/dull')}: {FAILED_ON_IT}")
-    assert f"failed on     1 page, the last {at('/dull')}: critic failed" in summary.text()
+    assert f"failed on     1 page, last {at('/dull')}: critic failed" in summary.text()
     again.close("frontier_empty")
 
 
@@ -434,3 +436,17 @@ def test_interrupted_after_any_fetch_it_goes_on_the_same(
 def test_topics_are_read_however_they_are_spelt() -> None:
     plan = CrawlConfig(topic=" Music/Jazz/, /Sports ,")
     assert plan.topics == ("/Music/Jazz", "/Sports")
+
+
+@pytest.mark.parametrize(("kind", "noindex"), [(PDF, True), (SITE_MAP, False)])
+def test_the_headers_of_a_pdf_may_forbid_its_index(
+    web: Shelf, tmp_path: Path, kind: str, noindex: bool
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/", agent="cycling-survey")
+    fetch = crawl.next(0.0)
+    assert fetch is not None
+    answered = Download(200, robots=("otherbot: nofollow, cycling-survey: noindex",))
+    visit = crawl.start_visit(fetch.id, answered)
+    crawl.read(visit, kind, lambda body, url, _: parse_page(body, url))
+    assert visit.view is not None
+    assert (visit.view.noindex, visit.view.nofollow) == (noindex, False)

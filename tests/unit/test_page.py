@@ -83,8 +83,8 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
         ),
         pytest.param(
             "<a href=1>out<iframe src=2>in</iframe><b>side</b></a>end",
-            ["out", "in", "side", "end"],
-            [("/dir/1", "out in side", 0, 2), ("/dir/2", "in", 1, 1)],
+            ["out", "", "side", "end"],
+            [("/dir/1", "out side", 0, 2), ("/dir/2", "", 1, 1)],
             id="links in each other",
         ),
         pytest.param(
@@ -103,6 +103,26 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
             [("/dir/x", "", 6, 6)],
             id="elements without text are leaves",
         ),
+        pytest.param(
+            "a<iframe src=1 title=Map>no <b>frames</b> <a href=2>here</a></iframe>b"
+            "<iframe>c</iframe><h2>d<iframe>e</iframe></h2><noembed>f</noembed>",
+            ["a", "", "b", "", "d", ""],
+            [("/dir/1", "Map", 1, 1)],
+            id="the text of iframes is for browsers without frames",
+        ),
+        pytest.param(
+            "<p>bi&shy;cy&#8203;cle <b>re\u0301union</b> <i>wheel\u2060s</i>",
+            ["bicycle", "réunion", "wheels"],
+            [],
+            id="characters that nobody sees",
+        ),
+        pytest.param(
+            "<p>bi<wbr>cy<WBR/>cle <a href=x>some<wbr>where<wbr /></a> data</wbr>base",
+            ["bicycle", "somewhere", "database"],
+            [("/dir/x", "somewhere", 1, 1)],
+            id="where a browser may break a word",
+        ),
+        pytest.param("a <wbr id=x>" * 3000, ["a " * 2999 + "a"], [], id="many such places"),
         pytest.param(
             "<frameset><noframes><body><p>in</noframes></frameset>", ["in"], [], id="no frames"
         ),
@@ -128,8 +148,29 @@ def test_leaves_and_links(
     assert list(links(page)) == expected
 
 
-def test_the_first_title_counts() -> None:
-    assert parse("<p>x<title>Late</title><svg><title>Icon</title></svg>").title == "Late"
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<p>x<title>Late</title><svg><title>Icon</title></svg>", "Late"),
+        ("<title>First</title><title>Second</title>", "First"),
+        ("<svg><g><title>Search icon</title></g></svg><p>x<title>Page</title>", "Page"),
+        ("<svg><title>Search icon</title></svg><p>x", ""),
+        ("<template><title>Part</title></template><iframe><title>Frame</title></iframe>", ""),
+        ("<textarea><title>Typed</title></textarea><title>Page</title>", "Page"),
+        ("<body><SVG><title>Icon</title></SVG><svg><title>Icon</title></svg><title>Page", "Page"),
+    ],
+)
+def test_the_first_title_outside_pictures_counts(html: str, title: str) -> None:
+    assert parse(html).title == title
+
+
+def test_the_title_of_a_picture_is_text() -> None:
+    page = parse("<p>a</p><svg><title>Search icon</title><path d=x /></svg><title>Page</title>")
+    assert by_leaf(page) == ["page", "a", "search icon", ""]
+
+
+def test_the_text_of_iframes_is_in_no_heading() -> None:
+    assert parse("<h2>News <iframe src=x>no frames</iframe> today</h2>").headings == ["News today"]
 
 
 def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
@@ -143,7 +184,7 @@ def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
         ("/dir/a", "An area"),
         ("/dir/b", "Titled"),
         ("/dir/c", "Inner"),
-        ("/dir/d", "inside"),
+        ("/dir/d", ""),
         ("/dir/e", "a picture"),
         ("/dir/f", "link"),
         ("/dir/g", "text"),
@@ -347,6 +388,18 @@ def test_a_refresh_for_those_without_scripts_is_none() -> None:
     assert page.refresh == "http://site.example/dir/later"
 
 
+_DATES = [
+    "Wed, 03 Dec 2025 15:00:00 GMT",
+    "Wednesday, 03-Dec-25 15:00:00 GMT",
+    "Wed Dec  3 15:00:00 2025",
+    "25 Jun 2030 15:00:00 PST",
+    "2030-06-25T15:00:00+02:00",
+    "2030-06-25, 15:00:00 UTC",
+    "Dec. 3, 2025, 3:00 p.m. CET",
+    "June 3, 2025, 3 PM",
+]
+
+
 @pytest.mark.parametrize(
     ("fields", "noindex", "nofollow"),
     [
@@ -356,9 +409,20 @@ def test_a_refresh_for_those_without_scripts_is_none() -> None:
         (["otherbot: noindex, nofollow"], False, False),
         (["otherbot: noindex", "nofollow"], False, True),
         (["nofollow, otherbot: noindex"], False, True),
+        (["nofollow; otherbot/2.0: noindex; 360Spider: none"], False, True),
         (["*: noindex"], True, False),
-        (["unavailable_after: 25 Jun 2030 15:00:00 PST, noindex"], True, False),
+        (["otherbot: noindex, *: nofollow"], False, True),
+        (["focuscrawl: noindex"], True, False),
+        (["FocusCrawl/1.0 : noindex, nofollow, otherbot: none"], True, True),
+        (["otherbot: none, focuscrawl: nofollow"], False, True),
+        (["focuscrawl-images: noindex", "focus: noindex", "crawl: noindex"], False, False),
+        *(([f"unavailable_after: {date}, noindex"], True, False) for date in _DATES),
+        *(([f"nofollow, unavailable_after: {date}"], False, True) for date in _DATES),
+        *(([f"otherbot: unavailable_after: {date}, noindex"], False, False) for date in _DATES),
         (["max-snippet: 20, nofollow"], False, True),
+        (["max-image-preview: none, max-video-preview:none"], False, False),
+        (["max-image-preview:none noindex"], True, False),
+        (['"noindex, nofollow"'], True, True),
         ([], False, False),
     ],
 )
@@ -381,11 +445,25 @@ def test_links_that_are_not_to_be_followed() -> None:
         ("<meta name=robots content=none>", True, True),
         ("<meta name=robots content=noindex><meta name=robots content=all>", True, False),
         ("<meta name=description content=noindex><meta name=robots>", False, False),
+        ("<meta name=robots content='noindex; nofollow'>", True, True),
+        ("<meta name=robots content='noindex|nofollow'>", True, True),
+        ("<meta name=robots content='max-image-preview: none'>", False, False),
+        ("<meta name=FocusCrawl content=noindex>", True, False),
+        ("<meta name=otherbot content=noindex>", False, False),
+        ("<meta name=robots content=nofollow><meta name=focuscrawl content=noindex>", True, True),
     ],
 )
 def test_robots(head: str, noindex: bool, nofollow: bool) -> None:
     page = parse(head)
     assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+def test_robots_rules_may_name_the_crawler() -> None:
+    head = b"<meta name=Cycling-Survey content=noindex><meta name=focuscrawl content=none><meta>"
+    page = parse_page(head, "http://site.example/", agent="cycling-survey")
+    assert (page.noindex, page.nofollow) == (True, False)
+    nameless = parse_page(b"<meta content=noindex><meta name content=none>", page.url, agent="")
+    assert (nameless.noindex, nameless.nofollow) == (False, False)
 
 
 def test_canonical() -> None:

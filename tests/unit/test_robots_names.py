@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from scrapy.utils.test import get_crawler
 
-from focuscrawl.downloadermiddlewares.robots import RobotRules, product_token
+from focuscrawl.downloadermiddlewares.robots import RobotRules
+from focuscrawl.page.robots_rules import product_token
 
 URL = "http://a.example/page"
 

@@ -27,7 +27,7 @@ def test_what_is_not_set_has_its_default() -> None:
         for name, field in CrawlConfig.model_fields.items()
         if getattr(unset, name) != field.default
     }
-    assert different == {"web", "meta", "concurrency"}
+    assert different == {"web", "meta", "concurrency", "agent"}  # Scrapy's `USER_AGENT`
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,13 @@ def test_a_setting_that_does_not_exist_is_refused_with_the_nearest(
         read_config(settings)
 
 
+def test_pages_may_name_the_crawler_by_its_product_token() -> None:
+    settings = Settings({"USER_AGENT": "Cycling-Survey/2 (+https://survey.example/about)"})
+    assert read_config(settings).agent == "cycling-survey"
+    settings.set("ROBOTSTXT_USER_AGENT", "clubbot")
+    assert read_config(settings).agent == "clubbot"
+
+
 def test_settings_of_others_are_none_of_our_business() -> None:
     read_config(Settings({"FOCUSCRAWLER": 1, "CLUBS_WAITS": 1, "BUDGET": "x"}))
 
@@ -163,6 +170,7 @@ def test_a_plan_is_made_of_both() -> None:
         concurrency=settings.getint("CONCURRENT_REQUESTS"),
         obey_meta_robots=True,
         meta_refresh=settings.getfloat("METAREFRESH_MAXDELAY"),
+        agent="scrapy",
     )
 
 
