@@ -13,7 +13,6 @@ from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, write_atomically
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
-from focuscrawl.page import read_content_type
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.robots_rules import DEFAULT_AGENT, split_rules
@@ -76,7 +75,7 @@ def _read_directives(answer: Answer) -> Iterator[str]:
 def _meta_elements(answer: Answer) -> Iterator[tuple[str, str]]:
     if is_pdf(answer.body):
         return
-    _, encoding = read_content_type(answer.header("content-type"))
+    _, encoding = answer.content_type
     root = parse_tree(to_utf8(answer.body[:_HEAD], encoding)[0])
     for meta in () if root is None else root.iter("meta"):
         yield meta.get("name", ""), meta.get("content", "")

@@ -25,7 +25,6 @@ from focuscrawl.page import (
     ParseLimitError,
     is_html,
     parse_page,
-    read_content_type,
     shared_parser,
 )
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
@@ -446,7 +445,7 @@ def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
 
 
 def _download(fetch: Fetch, answer: Answer) -> Download:
-    media_type, encoding = read_content_type(answer.header("content-type"))
+    media_type, encoding = answer.content_type
     location = answer.header("location")
     return Download(
         status=answer.status,

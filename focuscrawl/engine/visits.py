@@ -185,7 +185,7 @@ def visit_of_error(
 
 def download_of(response: Response) -> Download:
     """Convert a response to a `Download`."""
-    media_type, encoding = read_content_type(header_of(response.headers, "Content-Type"))
+    media_type, encoding = content_type_of(response.headers)
     location = header_of(response.headers, "Location")
     return Download(
         status=response.status,
@@ -217,6 +217,11 @@ def _validator(response: Response, name: str) -> str | None:
 def header_of(headers: Headers, name: str) -> str:
     """Return the value of a header field, or an empty string."""
     return (headers.get(name) or b"").decode("latin-1").strip()
+
+
+def content_type_of(headers: Headers) -> tuple[str | None, str | None]:
+    """Return the media type and charset of a response, see `read_content_type`."""
+    return read_content_type(b",".join(headers.getlist("Content-Type")).decode("latin-1"))
 
 
 def retry_after_of(response: Response) -> float | None:

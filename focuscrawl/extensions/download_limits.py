@@ -8,8 +8,8 @@ from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.address_guard import guard_resolver
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import OWN_REQUEST, URL_ID, header_of
-from focuscrawl.page import is_html, read_content_type
+from focuscrawl.engine.visits import OWN_REQUEST, URL_ID, content_type_of
+from focuscrawl.page import can_be_html
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class HtmlOnly(Component):
-    """Stops the download of a body whose headers name another media type than HTML.
+    """Stops the download of a body whose headers name another media type than HTML or XML.
 
     The fetch counts for the budget. Requests of a project's own spider are not stopped. PDF, site
     maps and feeds are not stopped if the crawl reads them. ``FOCUSCRAWL_ANY_MEDIA = True``
@@ -32,9 +32,9 @@ class HtmlOnly(Component):
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Check the Content-Type of the response to a request from the frontier."""
-        media_type, _ = read_content_type(header_of(headers, "Content-Type"))
+        media_type, _ = content_type_of(headers)
         followed = URL_ID in request.meta and OWN_REQUEST not in request.meta
-        if not followed or media_type is None or is_html(media_type):
+        if not followed or media_type is None or can_be_html(media_type):
             return
         if not self._crawl.can_read(request.meta[URL_ID], media_type):
             raise StopDownload(fail=False)

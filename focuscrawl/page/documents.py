@@ -70,7 +70,7 @@ _HTML_ROOTS = (b"!doctype", b"html", b"head", b"body", b"title")
 _TEXT_SITE_MAP = re.compile(rb"https?://[^\s<>]+[ \t]*(?:[\r\n]|\Z)", re.IGNORECASE)
 _ENTRIES = ("url", "sitemap")
 _BARE_AMPERSAND = re.compile(rb"<!\[CDATA\[.*?(?:\]\]>|\Z)|&(?!#|\w{1,32};)", re.DOTALL)
-_NON_WORD = re.compile(r"[\W_]+")
+_PUNCTUATION = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")  # of ASCII; `tokenize` splits at the others
 
 
 class UnreadableError(Exception):
@@ -437,7 +437,7 @@ def site_maps_in_robots(text: str, url: str) -> Iterator[str]:
 
 
 def _url_words(url: str) -> str:
-    return _NON_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
+    return _PUNCTUATION.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
 
 
 def _translations(entry: etree._Element) -> Iterator[tuple[str, str]]:

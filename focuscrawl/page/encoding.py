@@ -7,6 +7,7 @@ Labels follow the WHATWG encoding standard, in which latin-1 and ASCII mean wind
 
 from __future__ import annotations
 
+import re
 from codecs import utf_8_decode
 
 import charset_normalizer
@@ -28,6 +29,34 @@ _WEB_ENCODINGS = frozenset(
         *(f"cp{page}" for page in range(1250, 1259)),
     }
 )
+# labels of the standard that neither Python nor `w3lib` knows
+_LABELS = {
+    label: encoding
+    for encoding, labels in {
+        "utf-8": "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 x-unicode20utf8",
+        "utf-16-le": "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff",
+        "utf-16-be": "unicodefffe",
+        "gb18030": "csgb2312 gb_2312 x-gbk",
+        "big5hkscs": "cn-big5 x-x-big5",
+        "euc_jp": "cseucpkdfmtjapanese x-euc-jp",
+        "cp949": "cseuckr csksc56011987 iso-ir-149 ks_c_5601-1989 ksc_5601 windows-949",
+        "koi8-r": "koi koi8",
+        "koi8-u": "koi8-ru",
+        "cp874": "dos-874 iso885911",
+        "mac-roman": "csmacintosh mac x-mac-roman",
+        "mac-cyrillic": "x-mac-cyrillic x-mac-ukrainian",
+        "iso8859-6": "csiso88596e csiso88596i iso-8859-6-e iso-8859-6-i",
+        "iso8859-7": "sun_eu_greek",
+        "iso8859-8": "csiso88598e csiso88598i iso-8859-8-e iso-8859-8-i logical visual",
+        "iso8859-15": "csisolatin9",
+        "cp1252": "iso88591 x-user-defined",  # as browsers read `meta` elements
+        "cp1254": "iso88599",
+    }.items()
+    for label in labels.split()
+}
+_LABELS |= {f"iso8859{part}": f"iso8859-{part}" for part in (*range(2, 9), 10, 13, 14, 15)}
+_LABELS |= {f"x-cp{page}": f"cp{page}" for page in range(1250, 1259)}
+_LABEL = re.compile(rb"((?:charset|encoding)\s*=\s*[\"']?\s*)([\w-]+)", re.IGNORECASE)
 _FALLBACK = "cp1252"
 _PRESCAN_BYTES = 4096  # in which a declaration is searched for, as in `w3lib`
 
@@ -87,7 +116,7 @@ def _decode(body: bytes, header: str | None, *, is_complete: bool) -> tuple[byte
                 body, "strict", is_complete
             )  # a truncated body may end within a character
         except UnicodeDecodeError:
-            encoding = encoding or _guess_encoding(body)
+            encoding = encoding or ("utf-8" if _is_damaged_utf8(body) else _guess_encoding(body))
         else:
             return body, "utf-8"
     return to_unicode(body, encoding).encode("utf-8", "replace"), encoding
@@ -98,8 +127,7 @@ def _web_encoding(label: str) -> str | None:
     label = label.strip().strip("\"'").lower()
     if not label.isascii() or "\0" in label:
         return None
-    # the suffixes "-i" and "-e" are the direction of Hebrew text, not another encoding
-    name = resolve_encoding("iso-8859-8" if label.startswith("iso-8859-8-") else label)
+    name = _LABELS.get(label) or resolve_encoding(label)
     return name if name in _WEB_ENCODINGS else None
 
 
@@ -108,10 +136,28 @@ def _declared_encoding(body: bytes) -> str | None:
     lowered = head.lower()
     if b"charset" not in lowered and b"encoding" not in lowered:
         return None
-    label = html_body_declared_encoding(head)
+    label = html_body_declared_encoding(head) or html_body_declared_encoding(
+        _LABEL.sub(_replace_label, head)
+    )
     name = label and _web_encoding(label)
     # a page with a declaration that is readable as ASCII is not in UTF-16 (WHATWG, prescan)
     return "utf-8" if name and name.startswith("utf-16") else name
+
+
+def _replace_label(match: re.Match[bytes]) -> bytes:
+    label = match[2].decode("latin-1").lower()
+    return match[1] + _LABELS.get(label, label).encode("latin-1")
+
+
+def _is_damaged_utf8(body: bytes) -> bool:
+    """Return whether at least as many characters are valid UTF-8 as are not.
+
+    Texts in other encodings have few valid sequences, and nearly all of their bytes are errors.
+    """
+    text = body.decode("utf-8", "replace")
+    n_errors = text.count("\ufffd")
+    n_foreign = len(text) - len(body) + len(body.translate(None, _ASCII))
+    return n_foreign >= 2 * n_errors
 
 
 def _guess_encoding(body: bytes) -> str:

@@ -1,11 +1,10 @@
-"""Metadata of a page from headers and elements: type, canonical URL, robots rules, language."""
+"""Metadata of a page from headers and elements: canonical URL, robots rules, language."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from email.message import Message
-from functools import cache, lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
@@ -20,21 +19,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.page.view import PageView
 
-
-_HTML = ("text/html", "application/xhtml+xml")
-_HTML_MARKERS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
-
-# Signatures of files that servers wrongly declare as HTML: documents, images, archives
-_SIGNATURES = (
-    *(b"%PDF-", b"%!PS-", b"\xd0\xcf\x11\xe0", b"{\\rtf"),
-    *(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"RIFF", b"OggS", b"ID3"),
-    *(b"PK\x03\x04", b"\x1f\x8b", b"Rar!\x1a", b"7z\xbc\xaf", b"\x7fELF"),
-)
-# Bytes that no text has. ESC occurs in ISO-2022, and NUL in UTF-16
-_BINARY_BYTES = bytes(set(range(1, 32)) - set(b"\t\n\v\f\r\x1b"))
-_MAX_BINARY_SHARE = 0.02
-_SNIFFED_BYTES = 1024
-_BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 # "5; url=next.html" and its variants in the WHATWG standard. Possessive quantifiers prevent
 # backtracking, which would take quadratic time for a million digits.
@@ -68,46 +52,6 @@ _LANGUAGE_ALIASES = {
     "iw": "he",
     "in": "id",
 }
-
-
-@lru_cache(maxsize=64)  # few different values are common
-def read_content_type(header: str | None) -> tuple[str | None, str | None]:
-    """Return the media type (lower-case, without parameters) and the charset of a header.
-
-    The media type or the charset is None if the header does not have it.
-    """
-    if header is None or not header.strip():
-        return None, None
-    message = Message()
-    message["Content-Type"] = header.replace("\r", " ").replace("\n", " ")
-    media_type = header.partition(";")[0].strip().lower() or None
-    try:
-        return media_type, message.get_content_charset()
-    except (LookupError, TypeError, ValueError):  # a charset that is badly encoded
-        return media_type, None
-
-
-def is_html(media_type: str | None, body: bytes = b"") -> bool:
-    """Return whether a response is an HTML page.
-
-    Parameters
-    ----------
-    media_type : as returned by `read_content_type`; without it, the first bytes of `body` decide
-    body : first bytes of the body, if known; a binary file is never HTML
-    """
-    if media_type is not None:
-        return media_type in _HTML and not _is_binary(body[:_SNIFFED_BYTES])
-    start = body[:_SNIFFED_BYTES].lower()
-    return any(mark in start for mark in _HTML_MARKERS)
-
-
-def _is_binary(start: bytes) -> bool:
-    if start.startswith(_SIGNATURES):
-        return True
-    if start.startswith(_BOMS) or b"<\0" in start or b"\0<" in start:
-        return False  # in UTF-16, any byte may be half of a character
-    strange = len(start) - len(start.translate(None, _BINARY_BYTES))
-    return strange > _MAX_BINARY_SHARE * len(start)
 
 
 @dataclass(slots=True)

@@ -23,11 +23,14 @@ _NESTING_TAG = re.compile(
     re.IGNORECASE,
 )
 _SEPARATOR = b"<base>"  # separates two texts and is not a leaf
+# places where a browser may break a word; libxml2 would put what follows into this element
+_BREAK = re.compile(rb"</?wbr(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 
 # elements without visible text; `noscript` is visible, because scripts are not run
-_HIDDEN = frozenset({"script", "style", "template"})
+_HIDDEN = frozenset({"noembed", "script", "style", "template"})
+_UNTITLED = ("svg", "template")  # elements that contain titles of other things than the page
 _SCRIPT_TYPES = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
 _METADATA = frozenset({"base", "link", "meta"})
 # elements that are not leaves even if they are empty
@@ -42,6 +45,7 @@ _MAX_HEADING_LENGTH = 300
 
 _SPECIAL = _NON_LEAVES | _HEADINGS | LINK_ATTRIBUTE.keys()
 
+_MAX_TITLES = 100  # that are examined; those of pictures are in menus
 _MAX_TITLE_LENGTH = 1000
 _MAX_ANCHOR_LEAVES = 64  # an unclosed link may contain the rest of the page
 _MAX_ANCHOR_LENGTH = 1000
@@ -77,6 +81,7 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
     ----------
     utf8 : markup as returned by `focuscrawl.page.encoding.to_utf8`
     """
+    utf8 = _BREAK.sub(b"", utf8)
     root = _parse(utf8)
     if root is not None and _is_truncated(root):
         root = _parse(_NESTING_TAG.sub(_SEPARATOR, utf8))
@@ -109,8 +114,8 @@ class Outline:
 
     Attributes
     ----------
-    title : text of the first ``<title>`` with collapsed white space, at most 1,000 characters. If
-        the page has a title, the whole title is leaf 0
+    title : text of the first ``<title>`` outside SVG with collapsed white space, at most 1,000
+        characters. If the page has a title, the whole title is leaf 0
     leaves : text of each DOM leaf, "" for a leaf without text
     references, left, right, nofollow : columns of the link elements, in document order
     captions : replacements for missing link texts, by index in `references`: the ``alt`` of the
@@ -170,6 +175,11 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
         children = len(element)
         tag = element.tag
         if tag in _SPECIAL:
+            if tag == "iframe":  # the text is only shown by browsers without frames
+                text, is_empty = None, True
+                if children:
+                    _skip_subtree(element, walk)
+                    children = 0
             if tag in LINK_ATTRIBUTE:
                 reference = element.get(LINK_ATTRIBUTE[tag])
                 if reference is not None:
@@ -280,7 +290,7 @@ def _heading(element: etree._Element) -> str:
     walk = etree.iterwalk(element, events=("start", "end"))
     texts: list[str | None] = []
     for event, inside in islice(walk, 2 * _MAX_HEADING_TEXTS):
-        if inside.tag in _HIDDEN and event == "start":
+        if (inside.tag in _HIDDEN or inside.tag == "iframe") and event == "start":
             walk.skip_subtree()
         elif inside is not element or event == "start":
             texts.append(inside.text if event == "start" else inside.tail)
@@ -290,7 +300,10 @@ def _heading(element: etree._Element) -> str:
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
-    title = next(root.iter("title"), None)
+    titles = islice(root.iter("title"), _MAX_TITLES)
+    title = next(
+        (one for one in titles if next(one.iterancestors(*_UNTITLED), None) is None), None
+    )
     if title is not None:
         text = collapse_whitespace(title.text or "")
         page.title = text[:_MAX_TITLE_LENGTH].rstrip()

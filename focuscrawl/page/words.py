@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import TYPE_CHECKING
-from unicodedata import category
+from unicodedata import category, is_normalized, normalize
 from zlib import crc32
 
 import numpy as np
@@ -19,55 +20,64 @@ if TYPE_CHECKING:
 # longer runs, such as base64 and hashes, occur on one page only
 MAX_TOKEN_LENGTH = 40
 
-# limits of scripts with marks or without spaces: Hebrew, Arabic, scripts of India and South East
-# Asia, Chinese, Japanese, Korean
-_FIRST_MARKED, _LATIN_ADDITIONAL, _FIRST_SPACELESS = 0x0590, 0x1E00, 0x2E80
-_DROPPED = 0xFFFFFFFF
-
+_SPACE, _DROPPED = ord(" "), 0xFFFFFFFF
 _LAST_IDEOGRAPH = 0x323AF
-_SPACE = ord(" ")
+_PLANE_14 = range(0xE0000, 0xE1000)  # invisible tags and variation selectors
+#: marks that are dropped: a joiner, vowel signs of Khmer that nobody sees, variation selectors
+_INVISIBLE_MARKS = (0x034F, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10))
+_ARABIC_AND_HEBREW = range(0x0590, 0x0900)
+_TATWEEL = 0x0640
+_ZERO_WIDTH_SPACE = 0x200B
 
-
-def _case_table() -> NDArray[np.uint32]:
-    """Map letters and digits to lower case, and other code points to a space.
-
-    Look-ups clip code points of plane 2 and above (rare ideographs) to the last entry, a space.
-    """
-    points = np.arange(0x20000, dtype=np.uint32)
-    characters = points.view("<U1")
-    lower = np.strings.lower(characters).astype("<U1").view(np.uint32)
-    return np.where(np.strings.isalnum(characters), lower, np.uint32(_SPACE))
+# Scripts without spaces between words. In those of South East Asia, a zero width space separates
+# words (The Unicode Standard, section 23.2): Thai, Lao, Burmese, Khmer
+_SOUTH_EAST_ASIAN = ((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF))
+_CHINESE_AND_JAPANESE = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u312f\u31a0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+    "\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U000323af"
+)
+_KOREAN = "\uac00-\ud7a3"  # has spaces, but some writers leave them out
+_SPLITTABLE = re.compile(
+    f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _SOUTH_EAST_ASIAN)}"
+    f"{_CHINESE_AND_JAPANESE}{_KOREAN}]"
+)
+_PIECE = re.compile(rf".{{1,{MAX_TOKEN_LENGTH}}}(?=\w|$)")  # the next piece begins with a letter
 
 
 @lru_cache(maxsize=1)
-def _case_table_with_marks() -> NDArray[np.uint32]:
-    """Map code points as `_case_table` does, but keep marks and rare ideographs.
+def _case_table() -> NDArray[np.uint32]:
+    """Map letters, digits and marks to lower case, and other code points to a space.
 
-    Vowel signs are parts of words. Arabic and Hebrew points are dropped, because few texts have
-    them, and so are joiners and the tatweel.
+    Marks are parts of words, such as vowel signs. Arabic and Hebrew points are dropped, because
+    few texts have them, and so are the tatweel and characters that nobody sees. Look-ups clip code
+    points behind the last ideograph to the last entry, a space.
     """
-    folded = np.append(
-        _CASE_TABLE, np.arange(len(_CASE_TABLE), _LAST_IDEOGRAPH + 2, dtype=np.uint32)
-    )
-    folded[-1] = _SPACE
-    for point in range(0x0300, len(_CASE_TABLE)):
-        if category(chr(point)).startswith("M"):
-            folded[point] = _DROPPED if _FIRST_MARKED <= point < 0x0900 else point
-    folded[[0x0640, 0x200C, 0x200D, *range(0xFE00, 0xFE10)]] = _DROPPED
-    return folded
+    points = np.arange(_LAST_IDEOGRAPH + 2, dtype=np.uint32)
+    characters = points.view("<U1")
+    lower = np.strings.lower(characters).astype("<U1").view(np.uint32)
+    table = np.where(np.strings.isalnum(characters), lower, np.uint32(_SPACE))
+    for point in range(0x80, 0x20000):
+        kind = category(chr(point))
+        if kind in {"Cf", "Me"} or (kind == "Mn" and point in _ARABIC_AND_HEBREW):
+            table[point] = _DROPPED
+        elif kind in {"Mn", "Mc"}:
+            table[point] = point
+    table[[_TATWEEL, *_INVISIBLE_MARKS]] = _DROPPED
+    return table
 
 
-_CASE_TABLE = _case_table()
-_CASE_TABLE_ASCII = _CASE_TABLE[:256].astype(np.uint8).tobytes()
+_CASE_TABLE_ASCII = bytes(
+    ord(chr(point).lower()) if point < 0x80 and chr(point).isalnum() else _SPACE
+    for point in range(256)
+)
 
 
 def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     r"""Split the texts of a page into tokens.
 
-    A token is a run of letters and digits (``[^\W_]``) within a leaf, in lower case. Runs of more
-    than `MAX_TOKEN_LENGTH` characters are left out. If more than half of a page's letters are of
-    scripts with marks or without spaces, tokens include the marks, and longer runs of Chinese or
-    Japanese are split.
+    A token is a run of letters, digits and their marks within a leaf, in lower case and composed
+    (Unicode NFC). Characters that nobody sees, such as soft hyphens, do not end a run. Runs of
+    more than `MAX_TOKEN_LENGTH` characters are left out, or split if their script has no spaces.
 
     Parameters
     ----------
@@ -80,17 +90,17 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     """
     text = " ".join(["", *leaves, ""])
     codes: NDArray[np.uint8] | NDArray[np.uint32]
-    has_marks, kept = False, None
+    kept = None
     if text.isascii():
         folded = text.encode("ascii").translate(_CASE_TABLE_ASCII)
         codes = np.frombuffer(folded, np.uint8)
         tokens = folded.decode("ascii").split()
     else:
-        points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-        codes = _CASE_TABLE.take(points, mode="clip")
-        has_marks = _needs_marks(codes)
-        if has_marks:
-            codes = _case_table_with_marks().take(points, mode="clip")
+        if not is_normalized("NFC", text):
+            leaves = [normalize("NFC", leaf) for leaf in leaves]
+            text = " ".join(["", *leaves, ""])
+        codes = _fold_case(text)
+        if codes.max() == _DROPPED:
             kept = (codes != _DROPPED).nonzero()[0]
             codes = codes[kept]
         tokens = codes.tobytes().decode("utf-32-le").split()
@@ -102,25 +112,27 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     ]  # before each start, and at each last character
     starts = edges[::2]
     lengths = edges[1::2] - starts
-    if lengths.max() > MAX_TOKEN_LENGTH and has_marks:
+    if lengths.max() > MAX_TOKEN_LENGTH:
         tokens, starts = _split_long_tokens(tokens, starts)
-    elif lengths.max() > MAX_TOKEN_LENGTH:
-        keep = lengths <= MAX_TOKEN_LENGTH
-        starts = starts[keep]
-        tokens = [token for token in tokens if len(token) <= MAX_TOKEN_LENGTH]
     ends = np.fromiter(map(len, leaves), np.int64, len(leaves)).cumsum()
     ends += np.arange(1, len(leaves) + 1)  # a space before each leaf
     at = starts + 1 if kept is None else kept[starts + 1]
     return tokens, ends.searchsorted(at).astype(np.int32)
 
 
-def _needs_marks(codes: NDArray[np.uint32]) -> bool:
-    """Return whether more than half of the letters are of scripts with marks or without spaces."""
-    beyond = np.count_nonzero(codes >= _FIRST_MARKED)
-    if 2 * beyond <= np.count_nonzero(codes > _SPACE):
-        return False
-    latin = np.count_nonzero((codes >= _LATIN_ADDITIONAL) & (codes < _FIRST_SPACELESS))
-    return bool(2 * (beyond - latin) > np.count_nonzero(codes > _SPACE))
+def _fold_case(text: str) -> NDArray[np.uint32]:
+    """Return the code point in the table of each character of a text."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    codes = _case_table().take(points, mode="clip")
+    last = points.max()
+    if last >= _PLANE_14.start:
+        codes[(points >= _PLANE_14.start) & (points < _PLANE_14.stop)] = _DROPPED
+    if last >= _ZERO_WIDTH_SPACE:
+        at = (points == _ZERO_WIDTH_SPACE).nonzero()[0]
+        before = points[at - 1]
+        for first, end in _SOUTH_EAST_ASIAN:
+            codes[at[(before >= first) & (before <= end)]] = _SPACE
+    return codes
 
 
 def _split_long_tokens(
@@ -131,9 +143,8 @@ def _split_long_tokens(
     for token, start in zip(tokens, starts.tolist(), strict=True):
         if len(token) <= MAX_TOKEN_LENGTH:
             found.append((token, start))
-        elif ord(token[0]) >= _FIRST_SPACELESS:
-            cuts = range(0, len(token), MAX_TOKEN_LENGTH)
-            found.extend((token[i : i + MAX_TOKEN_LENGTH], start + i) for i in cuts)
+        elif _SPLITTABLE.search(token):
+            found.extend((piece[0], start + piece.start()) for piece in _PIECE.finditer(token))
     return [token for token, _ in found], np.array([start for _, start in found], np.intp)
 
 

@@ -82,8 +82,8 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
         ),
         pytest.param(
             "<a href=1>out<iframe src=2>in</iframe><b>side</b></a>end",
-            ["out", "in", "side", "end"],
-            [("/dir/1", "out in side", 0, 2), ("/dir/2", "in", 1, 1)],
+            ["out", "", "side", "end"],
+            [("/dir/1", "out side", 0, 2), ("/dir/2", "", 1, 1)],
             id="links in each other",
         ),
         pytest.param(
@@ -102,6 +102,26 @@ def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
             [("/dir/x", "", 6, 6)],
             id="elements without text are leaves",
         ),
+        pytest.param(
+            "a<iframe src=1 title=Map>no <b>frames</b> <a href=2>here</a></iframe>b"
+            "<iframe>c</iframe><h2>d<iframe>e</iframe></h2><noembed>f</noembed>",
+            ["a", "", "b", "", "d", ""],
+            [("/dir/1", "Map", 1, 1)],
+            id="the text of iframes is for browsers without frames",
+        ),
+        pytest.param(
+            "<p>bi&shy;cy&#8203;cle <b>re\u0301union</b> <i>wheel\u2060s</i>",
+            ["bicycle", "réunion", "wheels"],
+            [],
+            id="characters that nobody sees",
+        ),
+        pytest.param(
+            "<p>bi<wbr>cy<WBR/>cle <a href=x>some<wbr>where<wbr /></a> data</wbr>base",
+            ["bicycle", "somewhere", "database"],
+            [("/dir/x", "somewhere", 1, 1)],
+            id="where a browser may break a word",
+        ),
+        pytest.param("a <wbr id=x>" * 3000, ["a " * 2999 + "a"], [], id="many such places"),
         pytest.param(
             "<frameset><noframes><body><p>in</noframes></frameset>", ["in"], [], id="no frames"
         ),
@@ -127,8 +147,29 @@ def test_leaves_and_links(
     assert list(links(page)) == expected
 
 
-def test_the_first_title_counts() -> None:
-    assert parse("<p>x<title>Late</title><svg><title>Icon</title></svg>").title == "Late"
+@pytest.mark.parametrize(
+    ("html", "title"),
+    [
+        ("<p>x<title>Late</title><svg><title>Icon</title></svg>", "Late"),
+        ("<title>First</title><title>Second</title>", "First"),
+        ("<svg><g><title>Search icon</title></g></svg><p>x<title>Page</title>", "Page"),
+        ("<svg><title>Search icon</title></svg><p>x", ""),
+        ("<template><title>Part</title></template><iframe><title>Frame</title></iframe>", ""),
+        ("<textarea><title>Typed</title></textarea><title>Page</title>", "Page"),
+        ("<body><SVG><title>Icon</title></SVG><svg><title>Icon</title></svg><title>Page", "Page"),
+    ],
+)
+def test_the_first_title_outside_pictures_counts(html: str, title: str) -> None:
+    assert parse(html).title == title
+
+
+def test_the_title_of_a_picture_is_text() -> None:
+    page = parse("<p>a</p><svg><title>Search icon</title><path d=x /></svg><title>Page</title>")
+    assert by_leaf(page) == ["page", "a", "search icon", ""]
+
+
+def test_the_text_of_iframes_is_in_no_heading() -> None:
+    assert parse("<h2>News <iframe src=x>no frames</iframe> today</h2>").headings == ["News today"]
 
 
 def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
@@ -142,7 +183,7 @@ def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
         ("/dir/a", "An area"),
         ("/dir/b", "Titled"),
         ("/dir/c", "Inner"),
-        ("/dir/d", "inside"),
+        ("/dir/d", ""),
         ("/dir/e", "a picture"),
         ("/dir/f", "link"),
         ("/dir/g", "text"),

@@ -106,6 +106,14 @@ def test_a_site_map_is_a_page_of_links_the_latest_first_in_words_of_their_urls()
     assert view.links.left.tolist() == view.links.right.tolist() == [1, 2, 3]
 
 
+def test_the_words_of_a_url_in_a_site_map_keep_their_marks() -> None:
+    body = site_map(
+        "<loc>/ve%CC%81lo_%E0%A4%B9%E0%A4%BF%E0%A4%A8%E0%A5%8D%E0%A4%A6%E0%A5%80-1</loc>"
+    )
+    view = parse_document(body, URL, SITE_MAP)
+    assert view.tokens[-3:] == ["vélo", "हिन्दी", "1"]
+
+
 def test_an_index_is_told_from_a_site_map() -> None:
     body = site_map().replace(b"urlset", b"sitemapindex")
     body = body.replace(b"></", b"><sitemap><loc>/1.xml.gz</loc></sitemap></")

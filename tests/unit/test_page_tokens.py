@@ -1,32 +1,40 @@
 """Tokens against the regular expression that defines them, and their numbers."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import Literal
+from unicodedata import category, normalize
 from zlib import crc32
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page.words import MAX_TOKEN_LENGTH, PageWords, tokenize
 
-WORD = re.compile(r"[^\W_]+")
-# Beyond the first two planes there are only rare ideographs, which are no tokens here;
-# the Turkish I is the one letter whose lower case is two characters, and the Greek S the one
-# whose lower case depends on what follows. Where most letters are of scripts with marks, these are
-# parts of words, or left out with joiners: test_critic_languages.py.
+MARKS = "".join(c for c in map(chr, range(0x20000)) if category(c) in {"Mn", "Mc"})
+WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
+# Left out are characters that nobody sees, and Arabic and Hebrew points, which are dropped. So are
+# the Turkish I, whose lower case is two characters, and the Greek S, whose lower case depends on
+# the next letter.
 TEXT = st.text(
     st.characters(
-        max_codepoint=0x1FFFF,
-        exclude_characters="İΣς\u0640\u200c\u200d",
-        exclude_categories=["Mn", "Mc", "Me"],
+        exclude_characters="İΣς\u0640\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f"
+        + "".join(map(chr, [*range(0x0590, 0x0900), *range(0xFE00, 0xFE10)])),
+        exclude_categories=["Me", "Cf", "Cn", "Cs"],
     ),
     max_size=MAX_TOKEN_LENGTH,
-)
+).filter(lambda text: not any("\U000e0000" <= c < "\U000e1000" for c in text))
 CONTROLS = st.text(st.sampled_from([*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), *"aé_"]))
-LATIN = st.text(st.characters(max_codepoint=0x036F, exclude_characters="İ"))
+LATIN = st.text(
+    st.characters(max_codepoint=0x036F, exclude_characters="İ\xad\u034f"),
+    max_size=MAX_TOKEN_LENGTH,
+)
 
 
 @settings(max_examples=150)
@@ -36,7 +44,7 @@ def test_tokens_are_runs_of_letters_and_digits(leaves: list[str]) -> None:
     expected = [
         (word.lower(), number)
         for number, leaf in enumerate(leaves)
-        for word in WORD.findall(leaf)
+        for word in WORD.findall(normalize("NFC", leaf))
         if len(word) <= MAX_TOKEN_LENGTH
     ]
     assert list(zip(tokens, token_leaf.tolist(), strict=True)) == expected
@@ -51,8 +59,57 @@ def test_what_is_longer_than_a_word_is_left_out() -> None:
 
 def test_case_and_rare_characters() -> None:
     tokens, token_leaf = tokenize(["ÉTÉ İstanbul ΛΌΓΟΣ", "", "x²_y 😀z \U00020000"])
-    assert tokens == ["été", "istanbul", "λόγο\N{GREEK SMALL LETTER SIGMA}", "x²", "y", "z"]
-    assert token_leaf.tolist() == [0, 0, 0, 2, 2, 2]
+    sigma = "\N{GREEK SMALL LETTER SIGMA}"
+    assert tokens == ["été", "istanbul", f"λόγο{sigma}", "x²", "y", "z", "\U00020000"]
+    assert token_leaf.tolist() == [0, 0, 0, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *("bicyclette", "vélo", "đường", "świetlówka", "ёжик", "йод", "δρόμος"),
+        *("हिन्दी", "தமிழ்", "ภาษาไทย", "ひらがな", "ガギグゲゴ", "한국어", "漢字"),
+    ],
+)
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    "unseen", ["\xad", "\u034f", "\u200d", "\u2060", "\ufeff", "\ufe0f", "\U000e0101"]
+)
+def test_composition_and_invisible_characters_do_not_change_a_word(
+    word: str, form: Literal["NFC", "NFD"], unseen: str
+) -> None:
+    written = unseen.join(normalize(form, part) for part in (word[:2], word[2:]))
+    tokens, token_leaf = tokenize(["page", "", f"of {written}{unseen} {unseen} here", "end"])
+    assert tokens == ["page", "of", normalize("NFC", word), "here", "end"]
+    assert token_leaf.tolist() == [0, 2, 2, 2, 3]
+
+
+def test_a_zero_width_space_separates_words_only_in_scripts_without_spaces() -> None:
+    tokens, _ = tokenize(["Donau\u200bdampf\u200bschiff вело\u200bсипед 自行\u200b车"])
+    assert tokens == ["donaudampfschiff", "велосипед", "自行车"]
+    assert tokenize(["ភាសា\u200bខ្មែរ ภาษา\u200bไทย"])[0] == ["ភាសា", "ខ្មែរ", "ภาษา", "ไทย"]
+
+
+def test_marks_that_no_letter_contains_are_parts_of_words() -> None:
+    assert tokenize(["the за\u0301мок Yorùbá ọ̀rọ̀"])[0] == ["the", "за\u0301мок", "yorùbá", "ọ̀rọ̀"]
+    assert tokenize(["plain text, then हिन्दी and कि"])[0][-3:] == ["हिन्दी", "and", "कि"]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "การปั่นจักรยานเป็นกิจกรรมที่ดีต่อสุขภาพและช่วยลดมลพิษในเมืองใหญ่ของประเทศไทย",
+        "การเรียน" * 40,
+        "2024年" + "自行车是一种交通工具" * 9,
+        "ភាសាខ្មែរ" * 20,
+    ],
+)
+def test_long_sentences_without_spaces_are_split(sentence: str) -> None:
+    tokens, token_leaf = tokenize(["", f"text {sentence}"])
+    assert "".join(tokens) == f"text{sentence}"
+    assert set(map(len, tokens[1:-1])) <= {*range(30, MAX_TOKEN_LENGTH + 1)}
+    assert not any(category(token[0]).startswith("M") for token in tokens)
+    assert set(token_leaf.tolist()) == {1}
 
 
 FAR = st.text(st.sampled_from([*map(chr, range(0x20)), *"あの漢กำעִ\u0640\u200d "]))
