@@ -109,57 +109,67 @@ class CrawlConfig(BaseModel):
 
     topic: Text = _argument(
         "",
-        "topic paths of the critic, separated by commas; their subtopics are included. A few-shot "
-        "critic has the topic `/good`. For a callable, the topic may have any name",
+        "relevant topics: paths of classes of the critic, separated by commas, such as "
+        "`/Sports/Cycling`. Subtopics of a relevant topic are relevant as well. A few-shot "
+        "critic has a single topic, by default `/good`. If the critic is a Python callable, the "
+        "topic may have any name",
         unset="required",
     )
     seeds: Text | None = _argument(
         None,
-        "start pages: URLs separated by commas or spaces, or a file. The file is a list with one "
-        "URL per line (`#` starts a comment), a CSV file with a column `url` and an optional "
-        "column `topic`, or a [topic definition](../how-to/topics.md) (`.toml`) with `seeds`",
+        "start pages: URLs separated by commas or spaces, or a file. A text file lists one URL "
+        "per line (`#` starts a comment). A CSV file has a column `url` and an optional column "
+        "`topic`. A [topic definition](../how-to/topics.md) (`.toml`) contains the start pages "
+        "as `seeds`",
         unset="the critic's examples of the topic",
     )
     critic: Text = _argument(
         DEFAULT_CRITIC,
         "critic that judges pages: folder of a trained critic, name of a critic in `models/`, "
-        "folder of a [path model](../how-to/paths.md), or `module:callable`",
+        "folder of a [path model](../how-to/paths.md), or a Python callable (`module:callable`)",
     )
     strategy: Text = _argument(
         DEFAULT_STRATEGY,
-        "[strategy](strategies.md) that orders the frontier: its name, or the name of an entry "
-        "point in the group `focuscrawl.strategies`",
+        "[crawl strategy](strategies.md), which orders the frontier: the name of a built-in "
+        "strategy, or of an entry point in the group `focuscrawl.strategies`",
     )
     budget: WholeNumber = _argument(
-        DEFAULT_BUDGET, "exact number of fetches in all runs of the crawl; 0: no limit"
+        DEFAULT_BUDGET,
+        "exact total number of fetches, including the fetches of earlier runs of "
+        "a resumed crawl; 0: no limit",
     )
     web: Text | None = _argument(
         None,
-        "recorded web to crawl: a `.warc` or `.warc.gz` file, the index of an "
-        "[archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or `INDEX,BASE`; paths "
-        "or URIs), `demo`, or `demo:SCALE` (scale 1 has 3,000 pages). Append `@VERSION` to crawl "
-        "a version of a [web that changes](../how-to/recrawls.md#a-web-that-changes). The crawl "
-        "uses the network only for archives named by a URI",
-        unset="the live Web; `demo` for the critic `models/demo` without live seeds",
+        "recorded web (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
+        "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or "
+        "`INDEX,BASE`; paths or URIs). The synthetic web `demo` has 3,000 pages, and "
+        "`demo:SCALE` has SCALE times as many. Append `@VERSION` to the name of a web to "
+        "simulate a [later version of the web](../how-to/recrawls.md#a-web-that-changes), with "
+        "changed pages. A crawl of a recorded web uses the network only for archives named by a "
+        "URI",
+        unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
+        "of the live Web",
     )
     crawl_dir: Text | None = _argument(
         None,
-        "folder of the crawl. A new folder starts a crawl; a folder with a crawl resumes it",
+        "folder for the data of the crawl. If the folder contains a crawl, the command resumes "
+        "that crawl; otherwise the command starts a new crawl",
         unset="`crawls/<topic>-<time>`",
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
         "[stop rules](../how-to/stopping.md), separated by commas: `recall 0.9` (estimated "
         "recall), `next 100 < 0.1` (expected harvest rate of the next 100 fetches), `time 8h` "
-        "(duration of this run in `s`, `m`, `h` or `d`). The crawl stops at the first rule that "
-        "applies. The budget and `FOCUSCRAWL_STAGNATION` apply as well",
+        "(duration of this run in `s`, `m`, `h` or `d`). The crawl stops when the first of the "
+        "stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop the "
+        "crawl",
         unset="none",
     )
-    random_state: WholeNumber = _argument(0, "seed of all random numbers")
+    random_state: WholeNumber = _argument(0, "seed of the random number generator")
     apprentice: Text | None = _argument(
         None,
-        "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`); the "
-        "apprentice continues to learn in the new crawl",
+        "folder of an apprentice (link classifier) trained on an earlier crawl with `focuscrawl "
+        "apprentice train`; the apprentice continues to learn in the new crawl",
         unset="an untrained apprentice",
     )
     within: Text | None = _argument(
@@ -170,15 +180,15 @@ class CrawlConfig(BaseModel):
     )
     hosts: Annotated[tuple[str, ...], HOSTS] = _argument(
         (),
-        "[hosts to crawl](../how-to/scope.md#scope), with their subdomains: names separated by "
-        "commas, or a file with one name per line",
+        "[hosts to crawl](../how-to/scope.md#scope), including their subdomains: host names "
+        "separated by commas, or a file with one host name per line",
         unset="all",
     )
     deny: Patterns = _argument(
         (),
         "[URL patterns to skip](../how-to/scope.md#scope): parts of URLs separated by commas, or "
-        "a file with one pattern per line. `*` matches any text, `$` the end of the URL. The "
-        "patterns do not apply to requests of your own spider",
+        "a file with one pattern per line. In a pattern, `*` matches any text, and `$` matches "
+        "the end of the URL. The argument `deny` does not apply to requests of your own spider",
         unset="none",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
@@ -189,19 +199,21 @@ class CrawlConfig(BaseModel):
     )
     max_depth: WholeNumber | None = _argument(
         None,
-        "largest number of [links from a start page](../how-to/scope.md#scope) to a fetched page",
+        "largest depth of a fetched page: the number of [links from a start "
+        "page](../how-to/scope.md#scope)",
         unset="no limit",
     )
     discover: Annotated[tuple[str, ...], some_of("sitemaps", "feeds", "hreflang")] = _argument(
         (),
-        "[other sources of URLs](../how-to/scope.md#site-maps-feeds-translations) than links: "
-        "site maps and feeds of hosts with relevant pages, and translations (`hreflang`)",
+        "[additional sources of URLs](../how-to/scope.md#site-maps-feeds-translations), "
+        "separated by commas: `sitemaps` and `feeds` of hosts with relevant pages, and "
+        "`hreflang` (links to translations)",
         unset="none",
     )
     knowledge: Text | None = _argument(
         None,
-        "[knowledge file](../how-to/recrawls.md) of earlier crawls of the topic, for the "
-        "strategies `apprentice` and `learnable`",
+        "[knowledge file](../how-to/recrawls.md) with the results of earlier crawls of the "
+        "topic; the strategies `apprentice` and `learnable` use the file",
         unset="none",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import os
 import re
@@ -24,9 +25,10 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import replace_atomically
 from focuscrawl.foundation.user_input import is_sqlite_file
-from focuscrawl.report.plain_text import escape_csv_cell
+from focuscrawl.report.plain_text import escape_csv_field
 
 if TYPE_CHECKING:
+    from io import BytesIO
     from typing import Self
 
     import pyarrow as pa
@@ -46,14 +48,15 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 class PlainCsvItemExporter(CsvItemExporter):
     """Export items as CSV in which spreadsheets find no formulas: ``-O pages.csv``."""
 
+    def __init__(self, file: BytesIO, **options: Any) -> None:
+        super().__init__(file, **{"quoting": csv.QUOTE_NONNUMERIC, **options})
+
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return a value with formulas made harmless."""
         serialized = super().serialize_field(field, name, value)
-        return (
-            escape_csv_cell(_without_surrogates(serialized))
-            if isinstance(serialized, str)
-            else serialized
-        )
+        if isinstance(serialized, str):
+            serialized = _without_surrogates(serialized)
+        return escape_csv_field(name, serialized)
 
 
 class PlainXmlItemExporter(XmlItemExporter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler, Scheduler
@@ -63,6 +64,8 @@ class FrontierScheduler(BaseScheduler):
         self._pages.set_request_handler(self._spider_requests.add)
         self._wakes_at: float | None = None
         self._postponed: list[Request] = []  # until the frontier is reloaded
+        self._slots = crawler.settings.getdict("DOWNLOAD_SLOTS")  # limits by host name
+        self._limited = 0  # number of hosts whose limits are set
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
@@ -106,11 +109,23 @@ class FrontierScheduler(BaseScheduler):
         self._record_lost()
         if self._crawl.web is not None and self._crawl.is_at_capacity:
             return None  # a replay answers at once, and recording the answer wakes the engine
+        if self._slots and not self._crawl.reloading:
+            self._set_host_limits()
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)
             return None
         return self._spider_requests.pop(fetch, _meta(fetch)) or self._link_request(fetch)
+
+    def _set_host_limits(self) -> None:
+        """Set the limits of hosts that the crawl has found since the last call."""
+        config, frontier = self._crawl.config, self._crawl.frontier
+        for name in self._crawl.urls.host_names(self._limited):
+            slot = self._slots.get(urlsplit(f"//{name}").hostname)  # as in Scrapy: without port
+            if slot is not None:
+                frontier.set_limit(self._limited, int(slot.get("concurrency", config.per_host)))
+                frontier.set_delay(self._limited, float(slot.get("delay", config.delay)))
+            self._limited += 1
 
     def _record_lost(self) -> None:
         """Record fetches that will never get a response, as ``lost``.
@@ -218,7 +233,6 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
     return again | {
         URL_ID: fetch.id,
         "depth": fetch.depth,
-        "download_slot": fetch.host,
         "dont_redirect": True,  # every response is recorded as a fetch of its own
     }
 

@@ -126,7 +126,8 @@ class Apprentice:
                 urls = np.array([url])
                 inputs = self.scorer.inputs(urls)
                 predicted = self.scorer.scores(urls, inputs)
-                self.memory.buffer.add(JudgedUrls(urls, inputs, predicted))
+                n_pages = np.array([self.table.pages_ever])
+                self.memory.buffer.add(JudgedUrls(urls, inputs, predicted, n_pages))
             self.memory.observe(url, relevance)
             self._fetches_since_training += 1
             self._continue_resume()
@@ -208,17 +209,21 @@ class Apprentice:
         chosen = np.arange(max(0, n - snapshot.new) if learner.accumulates else 0, n)
         if self.options.contrast < 1.0:
             chosen = select_contrasting(chosen, self.table, snapshot, self.options.contrast)
-        of_urls = (self.table, snapshot.links, judged.urls[chosen], judged.inputs[chosen])
+        some = judged.take(chosen)
         if self.options.evidence == "first":
             instances, owner = make_instances(
-                *of_urls,
+                self.table,
+                snapshot.links,
+                some.urls,
+                some.inputs,
                 unit_length=learner.unit_length,
                 each_link=True,
                 max_links=self.options.max_links_per_url,
+                n_pages=some.n_pages,
             )
             chosen = chosen[owner]
         else:
-            instances = self._instances.instances(*of_urls)
+            instances = self._instances.instances(self.table, snapshot.links, some)
         learner.partial_fit(instances, snapshot.value[chosen])
         version = self.version + 1
         at = [version, snapshot.observed, snapshot.links_ever, snapshot.judged_ever]
@@ -395,6 +400,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
         unit_length=apprentice.scorer.learner.unit_length,
         each_link=apprentice.options.evidence == "first",
         max_links=apprentice.options.max_links_per_url,
+        n_pages=judged.n_pages,
     )
     batch: dict[str, NDArray[Any]] = {
         "indices": instances.rows.indices,

@@ -36,6 +36,7 @@ def make_instances(
     max_links: int,
     each_link: bool = False,
     only_first: bool = False,
+    n_pages: Ints | None = None,
 ) -> tuple[Instances, Ints]:
     """Create one instance a URL: the mean features of the links to a URL, and the URL's own.
 
@@ -48,6 +49,7 @@ def make_instances(
     max_links : only the first `max_links` links into a URL are used
     each_link : whether to create one instance a link instead [A02 section 2.3]
     only_first : whether only the first link into a URL is used
+    n_pages : int64 (n_urls,), only links on the first n_pages[i] expanded pages are used for URL i
 
     Returns
     -------
@@ -60,6 +62,9 @@ def make_instances(
     chosen = row_of[target] >= 0
     links = np.flatnonzero(chosen & table.first.data[:n_links] if only_first else chosen)
     row = row_of[target[links]]
+    if n_pages is not None:
+        known = table.expansion.data[table.page.data[links]] < n_pages[row]
+        links, row = links[known], row[known]
     order = np.argsort(row, kind="stable")
     links, row = links[order], row[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
@@ -137,37 +142,30 @@ class InstanceCache:
         self._unit_length = unit_length
         self._max_links = max_links
         self._table: LinkTable | None = None
-        self._n_links = 0
         self._urls = np.zeros(0, np.int64)
         self._instances = _NO_INSTANCES
 
-    def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
-        """Return one instance a URL; the parameters are those of `make_instances`."""
-        if table is not self._table or n_links < self._n_links:  # pages were forgotten
-            self._urls, self._instances, self._n_links = np.zeros(0, np.int64), _NO_INSTANCES, 0
+    def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
+        """Return one instance a URL."""
+        if table is not self._table:  # pages were forgotten
+            self._urls, self._instances = np.zeros(0, np.int64), _NO_INSTANCES
         row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
-        row_of[self._changed(table.target.data[:n_links])] = -1
-        row = row_of[urls]
+        row = row_of[judged.urls]
         missing = np.flatnonzero(row < 0)
         new, _ = make_instances(
             table,
             n_links,
-            urls[missing],
+            judged.urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
             max_links=self._max_links,
+            n_pages=judged.n_pages[missing],
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
         self._instances = _join_instances(self._instances, new, row)
-        self._table, self._n_links, self._urls = table, n_links, urls
-        return Instances(self._instances.rows, self._instances.values, inputs)
-
-    def _changed(self, target: Ints) -> Ints:
-        """Return the URLs with new links among their first `max_links` links."""
-        before, new = target[: self._n_links], target[self._n_links :]
-        count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
-        return new[count[new] < self._max_links]
+        self._table, self._urls = table, judged.urls
+        return Instances(self._instances.rows, self._instances.values, judged.inputs)
 
 
 def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
@@ -199,11 +197,13 @@ class JudgedUrls(NamedTuple):
     urls : int64 (n_urls,), URL ids
     inputs : float64 (n_urls, k), dense inputs at the time of the fetch
     predicted : float64 (n_urls,), scores at the time of the fetch
+    n_pages : int64 (n_urls,), number of pages ever expanded before the fetch
     """
 
     urls: Ints
     inputs: Floats
     predicted: Floats
+    n_pages: Ints
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
@@ -213,7 +213,11 @@ class JudgedUrls(NamedTuple):
     def latest(self, n: int) -> JudgedUrls:
         """Return the last `n` judged URLs, or all if there are fewer."""
         first = max(0, len(self.urls) - n)
-        return JudgedUrls(self.urls[first:], self.inputs[first:], self.predicted[first:])
+        return JudgedUrls._make(column[first:] for column in self)
+
+    def take(self, rows: Ints) -> JudgedUrls:
+        """Return the judged URLs at some positions."""
+        return JudgedUrls._make(column[rows] for column in self)
 
 
 class TrainingBuffer:
@@ -238,6 +242,7 @@ class TrainingBuffer:
         self._urls = GrowingArray(np.int64)
         self._inputs = GrowingArray(np.float64)
         self._predicted = GrowingArray(np.float64)
+        self._n_pages = GrowingArray(np.int64)
 
     def __len__(self) -> int:
         return min(len(self._urls), self._memory)
@@ -246,7 +251,8 @@ class TrainingBuffer:
     def judged(self) -> JudgedUrls:
         """The judged URLs in the buffer, as views that later calls of `add` do not change."""
         inputs = self._inputs.data.reshape(-1, self._width)
-        return JudgedUrls(self._urls.data, inputs, self._predicted.data).latest(self._memory)
+        judged = JudgedUrls(self._urls.data, inputs, self._predicted.data, self._n_pages.data)
+        return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
         """Append judged URLs and drop the oldest beyond the capacity."""
@@ -261,3 +267,4 @@ class TrainingBuffer:
         self._urls.extend(judged.urls)
         self._inputs.extend(judged.inputs.ravel())
         self._predicted.extend(judged.predicted)
+        self._n_pages.extend(judged.n_pages)

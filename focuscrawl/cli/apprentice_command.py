@@ -32,33 +32,39 @@ if TYPE_CHECKING:
 
 @click.group()
 def apprentice() -> None:
-    """Train apprentices on finished crawls. An apprentice predicts which links to follow."""
+    """Train apprentices on finished crawls.
+
+    An apprentice predicts which links lead to relevant pages.
+    """
 
 
 @apprentice.command()
 @common_options.CRAWL_DIR
 @common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
-@click.option("--web", help="Recorded web to read the crawl's pages from again.")
+@click.option("--web", help="Recorded web from which the command reads the crawl's pages again.")
 @click.option(
     "--critic", help="Critic that judges pages read from --web.  [default: the crawl's critic]"
 )
 @click.option(
     "--d-max",
     metavar="N|cv",
-    help="Largest DOM offset of words around a link; cv: choose by cross-validation.",
+    help="Maximum DOM offset between a link and the words used as features; cv: choose the "
+    "offset by cross-validation.",
 )
 @click.option(
     "--options",
     "options_json",
     metavar="JSON",
-    help="Options of the apprentice, as a JSON object.  [default: those of the crawl]",
+    help="Options of the apprentice, as a JSON object.  [default: the options of the crawl]",
 )
-@click.option("--groups", metavar="A,B,...", help="Groups of link features to train on.")
+@click.option(
+    "--groups", metavar="A,B,...", help="Groups of link features to train on, separated by commas."
+)
 @click.option("--learner", metavar="NAME", help="Learner: logistic, regression or nb.")
 @click.option(
     "--evidence",
     metavar="NAME",
-    help="Links to train on for each URL: `all` links to the URL, or only the `first`.",
+    help="Links to train on for each URL: `all` links to the URL, or only the `first` link found.",
 )
 def train(
     *,
@@ -71,13 +77,14 @@ def train(
     groups: str | None,
     **learner_and_evidence: str | None,
 ) -> None:
-    """Train an apprentice on the crawl in CRAWL_DIR and write it to --out.
+    """Train an apprentice on the crawl in CRAWL_DIR and save the apprentice in --out.
 
-    The options default to the options of the crawl's own apprentice. --options changes them,
-    like the setting FOCUSCRAWL_STRATEGY_OPTIONS.
+    By default, the new apprentice has the same options as the apprentice of the crawl. To change
+    options, give --options in the format of the setting FOCUSCRAWL_STRATEGY_OPTIONS.
 
-    Training reads the pages again from --web if the crawl's store lacks the link features: after
-    a crawl with another strategy, or with other --groups or a larger --d-max.
+    If the crawl's store lacks link features, training reads the crawl's pages again from --web.
+    Link features are missing after a crawl with another strategy, or if --groups or --d-max asks
+    for more features than the crawl used.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links

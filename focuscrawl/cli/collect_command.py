@@ -51,7 +51,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
 @click.option("--near-duplicates", is_flag=True, help="Also export near-duplicate pages.")
 @common_options.integer_option(
     "--chunk",
-    "Longest chunk of a text, in characters, for retrieval; 0: no chunks.",
+    "Also split texts into chunks of at most N characters, for retrieval systems; 0: no chunks.",
     0,
     least=0,
     most=_LONGEST_CHUNK,
@@ -61,7 +61,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
     is_flag=True,
     help="Also export links between exported pages and between their hosts, as edge lists.",
 )
-@click.option("--web", help="Recorded web to read pages from that the crawl did not record.")
+@click.option("--web", help="Recorded web with the pages that the crawl did not record.")
 @common_options.processes_option("Number of processes that extract text.")
 def collect(
     *,
@@ -76,7 +76,7 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Export the relevant pages of a crawl: their main text, without duplicates, and a datasheet.
+    """Export the main text of a crawl's relevant pages, without duplicates, and a datasheet.
 
     The command reads the pages from the crawl's recording. The crawl may still be running.
 

@@ -46,20 +46,22 @@ BOOKMARKS = click.option(
     "--bookmarks",
     type=PATH,
     metavar="FILE",
-    help="Bookmarks file of a browser (bookmarks.html) with pages on the topic.",
+    help="Browser bookmarks file (bookmarks.html) with pages on the topic.",
 )
 BOOKMARK_FOLDER = click.option(
     "--folder", metavar="NAME", help="Use only the bookmarks in the bookmark folder NAME."
 )
 WORDS = click.option(
-    "--words", metavar="PHRASES", help="Phrases of the topic, separated by commas."
+    "--words", metavar="PHRASES", help="Phrases that describe the topic, separated by commas."
 )
 DESCRIPTION = click.option(
     "--description",
     metavar="TEXT",
     help="Description of the topic: one paragraph, or a text file that contains the paragraph.",
 )
-NAME = click.option("--name", metavar="CLASS", help="Class name of the topic.  [default: /good]")
+NAME = click.option(
+    "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
+)
 EXAMPLES_WEB = "Recorded web with the pages: a .warc or .warc.gz file, or `demo`."
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
@@ -123,7 +125,9 @@ def seconds_option(
     return click.option(name, type=FiniteFloat(least), help=text, **shown)
 
 
-def top_option(text: str = "Number of rows in each list.") -> Callable[[Decorated], Decorated]:
+def top_option(
+    text: str = "Number of rows in each printed list.",
+) -> Callable[[Decorated], Decorated]:
     """Return the option ``--top``, the number of rows printed."""
     return integer_option("--top", text, 10)
 
@@ -136,7 +140,7 @@ def random_state_option() -> Callable[[Decorated], Decorated]:
         show_default=True,
         type=click.IntRange(0, 2**32 - 1),
         metavar="N",
-        help="Seed of all random choices.",
+        help="Seed of the random number generator.",
     )
 
 

@@ -30,15 +30,17 @@ _CLEAR = "\x1b[{}F\x1b[J"  # move up by a number of lines and erase everything b
 _POLL_INTERVAL = 0.2  # seconds
 
 _CRAWL = click.argument("crawl", metavar="CRAWL_DIR")
-_WAIT = common_options.seconds_option("--wait", "Longest wait for the crawl to react.", 60.0)
+_WAIT = common_options.seconds_option(
+    "--wait", "Maximum time to wait until the crawl reacts to the command.", 60.0
+)
 
 
 @click.command()
 @click.argument("crawls", metavar="CRAWL_DIR...", nargs=-1, required=True)
 @common_options.seconds_option(
-    "--every", "Time between two updates on a terminal.", 2.0, least=0.1
+    "--every", "Time between two updates of the status on a terminal.", 2.0, least=0.1
 )
-@click.option("--once", is_flag=True, help="Print the status once, also on a terminal.")
+@click.option("--once", is_flag=True, help="Print the status only once, even on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each crawl.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
     """Show the fetch rate, the harvest rate and the delays of crawls.
@@ -91,8 +93,9 @@ def _show(statuses: _Statuses, printed_lines: int, *, live: bool) -> int:
 def why(crawl_dir: str, url: str) -> None:
     """Explain why a URL was fetched, is queued, or was skipped.
 
-    The command prints the URL's position and score, the links to the URL with their scores, the
-    path from the start page, and the features that raised or lowered the score.
+    The command prints the position of the URL in the frontier, the score of the URL, the links to
+    the URL with their scores, the path from the start page, and the features that raised or
+    lowered the score.
     """
     with closing(open_store(crawl_dir)) as store:
         click.echo(Explanation.of(store, url).text())
@@ -104,8 +107,8 @@ def why(crawl_dir: str, url: str) -> None:
 def pause(crawl: str, wait: float) -> None:
     """Pause the crawl in CRAWL_DIR until it is resumed.
 
-    The crawl finishes the requests in progress and starts no new ones. A paused crawl stays
-    paused if its process is restarted.
+    A paused crawl finishes the requests in progress and starts no new requests. A paused crawl
+    stays paused if its process is restarted.
     """
     controlled_crawl = open_control(crawl)
     controlled_crawl.send(Command.PAUSE)
@@ -139,7 +142,8 @@ def resume(crawl: str, wait: float) -> None:
 def stop(crawl: str, wait: float) -> None:
     """Stop the crawl in CRAWL_DIR.
 
-    The crawl finishes the requests in progress. The command that started the crawl resumes it.
+    The crawl finishes the requests in progress before it stops. To resume a stopped crawl, repeat
+    the command that started the crawl.
     """
     controlled_crawl = open_control(crawl)
     if not controlled_crawl.in_use:
@@ -153,9 +157,9 @@ def stop(crawl: str, wait: float) -> None:
 @click.argument("budget", type=click.IntRange(min=0))
 @_WAIT
 def extend(crawl: str, budget: int, wait: float) -> None:
-    """Set the budget of the running crawl in CRAWL_DIR to BUDGET fetches in all; 0: no limit.
+    """Set the total budget of the running crawl in CRAWL_DIR to BUDGET fetches; 0: no limit.
 
-    To extend a crawl that has stopped, repeat its command with -a budget=BUDGET.
+    To extend a stopped crawl, repeat the command that started the crawl, with -a budget=BUDGET.
     """
     controlled_crawl = open_control(crawl)
     name = controlled_crawl.name

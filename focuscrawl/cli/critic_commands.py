@@ -104,7 +104,7 @@ def critic() -> None:
     help="Merge topics of a Dmoz dump with fewer than N examples into their parent topics.  "
     "[default: 300 if at least 100 classes remain, else 1]",
 )
-@common_options.integer_option("--max-examples", "Most examples sampled from each topic.", 300)
+@common_options.integer_option("--max-examples", "Maximum number of examples per topic.", 300)
 @click.option("--uniform-prior", is_flag=True, help="Give all classes the same prior probability.")
 @click.option("--calibrate", is_flag=True, help="Calibrate the probabilities of the critic.")
 @common_options.random_state_option()
@@ -120,14 +120,16 @@ def train(
     settings: tuple[str, ...],
     **training: Any,
 ) -> None:
-    """Train a critic and write it to --out.
+    """Train a critic on example pages and save the critic in --out.
 
-    There are two sources of examples. LABELS is a CSV file url,topic[,split] or a Dmoz dump
-    (content.rdf.u8 or .gz). Rows with the split `test` are reserved for `critic check`. For a
-    single topic, give --words, --description, --good, --bookmarks, --bad, or several of these.
+    For a critic of several topics, LABELS names the examples: a CSV file with the columns
+    url,topic[,split], or a Dmoz dump (content.rdf.u8 or .gz). Rows with the split `test` are
+    reserved for `critic check`. For a critic of a single topic, give one or more of --words,
+    --description, --good, --bookmarks and --bad instead of LABELS.
 
-    Pages are read from the recorded web --web, which also has the off-topic pages. Without --web,
-    a polite crawl fetches the example pages and other pages and saves them in --crawl-dir.
+    The command reads all pages from the recorded web --web. For a single topic, other pages of the
+    recorded web serve as off-topic examples. Without --web, a polite crawl fetches the example
+    pages and other pages and saves them in --crawl-dir.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
@@ -219,12 +221,17 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
-@click.option("--labels", metavar="FILE", help="CSV file of labelled pages: url,topic[,split].")
+@click.option(
+    "--labels",
+    metavar="FILE",
+    help="CSV file of labelled pages with the columns url,topic[,split].",
+)
 @click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
 @click.option(
     "--topic",
     metavar="TOPICS",
-    help="Topics of --labels, separated by commas: check relevance to them, not classes.",
+    help="Topics of --labels, separated by commas: check the relevance to these topics instead "
+    "of the predicted classes.",
 )
 @click.option(
     "--focus",
@@ -240,7 +247,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     "--wrong",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Without --labels: number of pages printed as relevant that are in fact off topic.",
+    help="Without --labels: number of off-topic pages among the pages that an earlier check "
+    "printed as relevant.",
 )
 @click.option(
     "--csv",
@@ -260,13 +268,15 @@ def check(
     wrong: int | None,
     table: Path | None,
 ) -> None:
-    """Check CRITIC on labelled pages. CRITIC is a folder, a name in models/ or module:callable.
+    """Check CRITIC on labelled pages.
 
-    The check uses the rows of --labels with the split `test`; if there are none, it uses the rows
-    that the critic was not trained on. With --topic, a prediction is right if the relevance
-    exceeds 0.5 exactly on the pages of the topic.
+    CRITIC is a folder, a name in models/, or a Python callable (module:callable).
 
-    A critic from keywords or from good and bad pages needs no --labels: the check is a
+    The check uses the rows of --labels with the split `test`. If no row has the split `test`, the
+    check uses the rows that the critic was not trained on. With --topic, the critic predicts that
+    a page is on the topic if the relevance exceeds 0.5.
+
+    A critic trained on keywords or on good and bad pages needs no --labels: the check is a
     cross-validation on the critic's examples.
 
     \b
@@ -508,7 +518,7 @@ def _join_words(words: Sequence[str]) -> str:
 @click.option(
     "--before",
     metavar="CRITIC",
-    help="Earlier critic, to compare both on the examples that only CRITIC was trained on.",
+    help="Earlier critic to compare with CRITIC on the examples that only CRITIC was trained on.",
 )
 @common_options.path_option("--out", "JSON file for all results.")
 def quality(
@@ -518,7 +528,8 @@ def quality(
 
     The results are precision and recall at relevance 0.5, a reliability table, confusions, the
     words with the largest weights, and examples that may be mislabelled. A few-shot critic
-    contains the words of its examples; the examples of other critics are read from --web.
+    contains the words of its examples; for other critics, the command reads the example pages from
+    the recorded web --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good

@@ -76,7 +76,8 @@ def crawl_folder_options(command: Command) -> Command:
     crawl_dir = click.option(
         "--crawl-dir",
         metavar="FOLDER",
-        help="Without --web: folder for the crawl of the pages.  [default: crawls/NAME-TIME]",
+        help="Without --web: folder for the crawl that fetches the pages.  [default: "
+        "crawls/NAME-TIME]",
     )
     return crawl_dir(common_options.SETTINGS(command))
 

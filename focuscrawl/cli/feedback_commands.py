@@ -61,9 +61,11 @@ _WEB = click.option(
     "--web", help="Recorded web with pages and examples that the crawl did not record."
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
-_OUT = common_options.path_option("--out", "CSV file for the pages to judge.")
+_OUT = common_options.path_option(
+    "--out", "CSV file to which the command writes the pages to judge."
+)
 _ANSWERS = common_options.path_option(
-    "--answers", "CSV file from --out with your verdicts filled in."
+    "--answers", "CSV file written by --out, in which you have entered your verdicts."
 )
 
 
@@ -74,9 +76,9 @@ _ANSWERS = common_options.path_option(
 def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     """Apply the topic definition TOPIC.toml to the crawl in CRAWL_DIR.
 
-    The command trains a critic, judges the pages of the crawl again and re-scores the queued
-    URLs. A running crawl does the last two steps itself, before its next fetch. To resume a
-    stopped crawl, repeat the command that started the crawl.
+    The command trains a critic, judges the pages of the crawl again and re-scores the queued URLs.
+    A running crawl judges its pages and re-scores its queued URLs itself, before its next fetch.
+    To resume a stopped crawl, repeat the command that started the crawl.
     """
     wanted, path = read_definition(definition), crawl_dir / DEFINITION_FILE
     before = read_definition(path) if path.exists() else wanted
@@ -96,10 +98,11 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Mark CLASS as relevant, too, and apply the change to the crawl in CRAWL_DIR.
+    """Mark CLASS as another relevant class of the crawl in CRAWL_DIR, and apply the change.
 
-    CLASS is a class of the crawl's critic, such as an alarm proposes. Its subclasses become
-    relevant as well. The crawl judges its pages again and re-scores its queued URLs.
+    CLASS is a class of the crawl's critic, for example a class that an alarm proposes. The
+    subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its
+    queued URLs.
 
     \b
     focuscrawl topic mark crawls/funds /Business/Investing
@@ -140,7 +143,8 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     type=click.Choice(list(KINDS)),
     default=[DEFAULT_KIND],
     show_default=True,
-    help="Kind of pages to judge; repeatable: pages of several kinds alternate.",
+    help="Kind of pages to judge; repeatable. Pages of different kinds alternate in the list of "
+    "pages to judge.",
 )
 @_OUT
 @_ANSWERS
@@ -152,7 +156,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
 )
 @click.option("--model", metavar="NAME", help="Name of the language model of --teacher.")
 @common_options.integer_option(
-    "--per-minute", "Most requests per minute to the language model of --teacher.", 60
+    "--per-minute", "Maximum number of requests per minute to the language model of --teacher.", 60
 )
 @_WEB
 def suggest_command(
@@ -170,9 +174,9 @@ def suggest_command(
 ) -> None:
     """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
 
-    By default, the command chooses pages with an uncertain relevance that differ from pages
-    judged before. --kind chooses pages whose neighbours contradict the critic, or the top hubs or
-    authorities.
+    By default, the command chooses pages with an uncertain relevance that differ from pages judged
+    before. With the option --kind, the command chooses pages whose neighbours contradict the
+    critic, or top hubs, or top authorities.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
     --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the
@@ -235,13 +239,13 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 
 @click.command("neighbours")
 @common_options.DEFINITION
-@click.option("--web", help="Recorded web with the pages, if TOPIC.toml names none.")
+@click.option("--web", help="Recorded web with the pages, if TOPIC.toml names no recorded web.")
 @click.option(
     "--crawl",
     "crawls",
     multiple=True,
     metavar="CRAWL_DIR",
-    help="Crawl to look up pages that link to the examples; repeatable.",
+    help="Folder of a crawl whose links show which pages link to the examples; repeatable.",
 )
 @_NUMBER
 @_OUT
@@ -257,11 +261,12 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose pages near the examples of TOPIC.toml as further examples, before a crawl.
+    """Propose pages linked with the examples of TOPIC.toml as further examples, before a crawl.
 
-    Candidates are pages that good pages and start pages link to and, with --crawl, pages that
-    link to these. You judge the most relevant candidates on the terminal, or with --out and
-    --answers. TOPIC.toml gets your verdicts.
+    Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
+    good pages or start pages are candidates as well. You judge the most relevant candidates on the
+    terminal, or in a CSV file with --out and --answers. The command adds your verdicts to
+    TOPIC.toml.
 
     Without --web and --crawl, a polite crawl fetches the pages and saves them in --crawl-dir.
 

@@ -35,7 +35,7 @@ _URL = 90  # characters
 
 @click.group()
 def knowledge() -> None:
-    """Learn from crawls of a topic and save a knowledge file for the next crawl."""
+    """Save the results of crawls of a topic in a knowledge file for the next crawl."""
 
 
 @knowledge.command(name="learn")
@@ -44,7 +44,7 @@ def knowledge() -> None:
     "--topic",
     metavar="TOPICS",
     required=True,
-    help="Topic paths of the crawls, separated by commas.",
+    help="Topics of the crawls: paths of classes, separated by commas.",
 )
 @common_options.path_option(
     "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
@@ -52,9 +52,9 @@ def knowledge() -> None:
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
 
-    An existing knowledge file keeps the results of earlier crawls. After each crawl the file is
-    replaced as a whole; an error leaves the file unchanged. Crawls that the file already contains
-    are skipped.
+    An existing knowledge file keeps the results of earlier crawls. The command saves the knowledge
+    file after adding each crawl; an error does not damage the saved file. Crawls that the
+    knowledge file already contains are skipped.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
@@ -117,7 +117,7 @@ def _describe_update(update: UpdateCounts) -> str:
 @click.argument("urls", metavar="[URL...]", nargs=-1)
 @common_options.top_option()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
-    """Print a summary of a knowledge file, or the records of single URLs."""
+    """Print a summary of a knowledge file, or the file's records of single URLs."""
     with closing(Knowledge(file)) as known:
         for url in urls:
             click.echo("\n".join(_describe_url(known, url)))
@@ -182,14 +182,16 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
 
 @click.command()
 @click.argument("topic")
-@click.option("--budget", metavar="N", required=True, help="Number of fetches; 0: no limit.")
+@click.option(
+    "--budget", metavar="N", required=True, help="Maximum number of fetches; 0: no limit."
+)
 @common_options.path_option(
     "--knowledge", "Knowledge file of the topic.  [default: knowledge/TOPIC.db]"
 )
 @click.option(
     "--critic",
-    help="Critic that judges the pages.  [default: the critic of the knowledge file; in the "
-    "first crawl models/demo]",
+    help="Critic that judges the pages.  [default: the critic of the knowledge file; for the "
+    "first crawl: models/demo]",
 )
 @click.option(
     "--seeds",
@@ -215,9 +217,9 @@ def recrawl(
 ) -> None:
     """Crawl TOPIC again for new and changed pages, and update the knowledge file.
 
-    Without a knowledge file, the command runs an ordinary first crawl. Later crawls fetch known
-    pages that have probably changed, with conditional requests, and follow new links. At the end
-    the results of the crawl are added to the knowledge file.
+    Without a knowledge file, the command runs an ordinary first crawl. With a knowledge file, the
+    crawl fetches known pages that have probably changed, with conditional requests, and follows
+    new links. At the end, the command adds the results of the crawl to the knowledge file.
 
     \b
     focuscrawl recrawl /Sports/Cycling --budget 500 --critic models/cycling

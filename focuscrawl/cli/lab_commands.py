@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
 @click.group()
 def lab() -> None:
-    """Compare strategies on recorded webs."""
+    """Compare crawl strategies on recorded webs."""
 
 
 @lab.command()
 @common_options.STUDY
 @common_options.out_option("Folder for the results.", "FOLDER")
-@common_options.processes_option("Number of crawls at a time.")
+@common_options.processes_option("Number of crawls that run at the same time.")
 @click.option(
     "--keep/--tidy",
     default=False,
-    help="Keep the folder of every crawl, or only the table of fetches.  [default: --tidy]",
+    help="Keep the folder of every crawl, or only the table of its fetches.  [default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Run the crawls of the study STUDY.toml: every web, topic, seed sample and strategy.
+    """Run one crawl per web, topic, seed sample and strategy of the study STUDY.toml.
 
-    After an interruption, the same command runs only the missing crawls. The results are
-    fetches.parquet, runs.parquet and tables.md in the folder --out.
+    After an interruption, repeat the command to run the missing crawls. The command writes the
+    results to fetches.parquet, runs.parquet and tables.md in the folder --out.
     """
     check_output_folder(out)
     study = read_study(study_file)

@@ -74,7 +74,7 @@ def label_options(command: Command) -> Command:
 
     @common_options.path_option(
         "--labels",
-        "CSV file of labelled pages: a column url and a column of labels.",
+        "CSV file of labelled pages, with a column url and a column of labels.",
         required=True,
     )
     @click.option(
@@ -85,7 +85,7 @@ def label_options(command: Command) -> Command:
         help="Column of --labels that contains the label of a page.",
     )
     @common_options.integer_option(
-        "--paths", "Most paths to goals sampled from each site.", PathSampling.goals
+        "--paths", "Maximum number of paths to goals per site.", PathSampling.goals
     )
     @common_options.float_option(
         "--fails", "Number of paths to dead ends for each path to a goal.", PathSampling.fails
@@ -102,11 +102,13 @@ def training_options(command: Command) -> Command:
     """Add the options of the training of a path model; the command gets ``training``."""
 
     @click.option(
-        "--ends-only", is_flag=True, help="Train on goals and dead ends only, without milestones."
+        "--ends-only",
+        is_flag=True,
+        help="Train only on the labels of goals and dead ends, not on milestones.",
     )
     @common_options.integer_option(
         "--farthest",
-        "With --ends-only: largest number of clicks from a goal with a label of its own.",
+        "With --ends-only: largest distance from a goal, in clicks, that has its own label.",
         TrainingOptions.farthest,
         most=50,
     )
@@ -118,25 +120,25 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Use one state for each label, with link words as features of transitions.",
+        help="Use one model state per label, with link words as features of state transitions.",
     )
     @common_options.float_option(
-        "--l2", "L2 penalty on the weights.", TrainingOptions.l2, min_open=True
+        "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
     )
     @common_options.float_option(
         "--gamma",
-        "Discount factor of the reward of a goal for each click.",
+        "Factor that discounts the reward of a goal for each click to the goal.",
         TrainingOptions.gamma,
         max=1,
         min_open=True,
     )
     @common_options.integer_option(
-        "--max-iter", "Most iterations of L-BFGS.", TrainingOptions.max_iter
+        "--max-iter", "Maximum number of L-BFGS iterations.", TrainingOptions.max_iter
     )
     @click.option(
         "--printed-rewards",
         is_flag=True,
-        help="Compute rewards exactly by equations 3 to 5 of the paper.",
+        help="Compute rewards exactly by equations 3 to 5 of Sarawagi and Vydiswaran.",
     )
     @wraps(command)
     def trained(*, ends_only: bool, **given: Any) -> None:
@@ -167,9 +169,9 @@ def record(
 ) -> None:
     """Browse a site from START_URL on the terminal, and save paths to goals and dead ends.
 
-    The key g or f marks the current page as a goal or a dead end, saves the path and returns to
-    the page before. `m LABEL` marks a page on the way as a milestone. Use the same labels on
-    similar sites.
+    The key g (goal) or f (dead end) labels the current page, saves the path to that page and
+    returns to the previous page. The input `m LABEL` labels a page on the path as a milestone. Use
+    the same milestone labels on similar sites.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
@@ -296,7 +298,8 @@ class _Session:
 @click.option(
     "--site-column",
     metavar="NAME",
-    help="Column of --labels with the site of a page: paths lead only to goals of the same site.",
+    help="Column of --labels that contains the site of a page, so that paths lead only to goals "
+    "of the same site.",
 )
 @common_options.out_option("File for the paths (.jsonl).", "FILE")
 @label_options
@@ -315,7 +318,8 @@ def extract(
     """Extract training paths from a recorded web or a crawl with labelled pages.
 
     For each goal page, the command extracts one of the shortest paths from the start page of the
-    site. Paths to dead ends leave a shortest path for a page from which no goal can be reached.
+    site. A path to a dead end leaves the shortest path to a goal and ends at a page from which no
+    goal can be reached.
 
     \b
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
@@ -372,7 +376,7 @@ def extract(
 @common_options.out_option("New folder for the path model, such as models/NAME.", "FOLDER")
 @training_options
 def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOptions) -> None:
-    """Train a path model on the paths in PATHS.jsonl, and write the model to --out.
+    """Train a path model on the paths in PATHS.jsonl, and save the model in --out.
 
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
@@ -411,29 +415,37 @@ def _print_model(model: PathModel) -> None:
 @click.argument("sites", metavar="SITES.txt")
 @common_options.out_option("Folder for the crawl and goals.csv.", "FOLDER")
 @click.option("--web", help="Recorded web with the sites.  [default: the live Web]")
-@common_options.integer_option("--budget", "Number of fetches; 0: no limit.", 1000, least=0)
-@common_options.integer_option("--per-site", "Most fetches on a site; 0: no limit.", 0, least=0)
+@common_options.integer_option(
+    "--budget", "Maximum number of fetches; 0: no limit.", 1000, least=0
+)
+@common_options.integer_option(
+    "--per-site", "Maximum number of fetches per site; 0: no limit.", 0, least=0
+)
 @click.option(
     "--stop",
     type=common_options.FiniteFloat(0),
     metavar="RATE",
-    help="Stop crawling a site when fewer goals per fetch are expected; 0: never.  "
-    f"[default: {_STOP:g}]",
+    help="Stop crawling a site when the expected number of goals per fetch is lower than RATE; "
+    f"0: never.  [default: {_STOP:g}]",
 )
 @click.option(
     "--printed-scores",
     is_flag=True,
-    help="Compute link scores exactly by equations 6 and 7 of the paper, for each path alone.",
+    help="Compute link scores exactly by equations 6 and 7 of Sarawagi and Vydiswaran, for each "
+    "path separately.",
 )
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Adapt link scores to the goals found in each directory of a site.  [default: --adapt; "
-    "with --printed-scores: --no-adapt]",
+    help="Adjust link scores by the share of goals among the pages found in each directory of a "
+    "site.  [default: --adapt; with --printed-scores: --no-adapt]",
 )
-@common_options.float_option("--threshold", "Lowest score of links to follow.", 0.0)
+@common_options.float_option("--threshold", "Follow only links with at least this score.", 0.0)
 @common_options.float_option(
-    "--least", "Lowest goal probability of pages in goals.csv.", 0.5, max=1
+    "--least",
+    "Lowest goal probability of a page that the command writes to goals.csv.",
+    0.5,
+    max=1,
 )
 @common_options.SETTINGS
 def forage(
@@ -453,8 +465,9 @@ def forage(
 ) -> None:
     """Find goal pages on the sites in SITES.txt, a file with the start URL of one site per line.
 
-    The links to follow are chosen by MODEL, a path model. The result is goals.csv in --out: each
-    goal page with the path to it. After an interruption, the same command resumes the crawl.
+    The path model MODEL chooses the links to follow. The command writes the goal pages, each with
+    the path from the start page, to goals.csv in --out. After an interruption, the same command
+    resumes the crawl.
 
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."

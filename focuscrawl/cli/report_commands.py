@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     "Folder for the report.  [default: CRAWL_DIR/report; for several crawls: ./report]",
     metavar="FOLDER",
 )
-@common_options.path_option("--csv", "CSV file for a table with one row for each fetch.")
+@common_options.path_option("--csv", "CSV file for a table with one row per fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
     """Summarise crawls and draw their loss curves; the crawls may be running.
 
-    The report consists of report.html, one HTML file that contains all figures, and loss.png.
-    Several crawls are compared with the first crawl.
+    The report consists of report.html, one HTML file that contains all figures, and loss.png. If
+    you name several crawls, the report compares each crawl with the first crawl.
 
-    If each crawl of a topic learned from the crawl before, name the crawls from oldest to newest:
-    learning.png then shows the progress from crawl to crawl.
+    If each crawl learned from the previous crawl of the same topic, name the crawls from oldest to
+    newest: the figure learning.png then shows the progress from crawl to crawl.
     """
     check_output_file(csv, "--csv")
     folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
@@ -106,11 +106,13 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 @click.option(
     "--sites",
     type=click.Choice(SITE_RULES),
-    help="Ignore links within a host or a registered domain; none: count all links.  "
-    "[default: host; none if every link stays on its host]",
+    help="Ignore links between pages of the same host or registered domain; none: count all "
+    "links.  [default: host; none if every link stays on its host]",
 )
-@common_options.path_option("--csv", "CSV file for all pages with a hub or authority score.")
-@common_options.path_option("--html", "HTML file for the lists.")
+@common_options.path_option(
+    "--csv", "CSV file for a table of all pages with a hub or authority score."
+)
+@common_options.path_option("--html", "HTML file for the lists of hubs, authorities and sites.")
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:

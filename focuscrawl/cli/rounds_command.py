@@ -39,15 +39,15 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
 @click.option(
     "--master",
     metavar="MASTER",
-    help="Executor of the crawl: processes[N], or a Spark master: local[N], spark://..., yarn, "
-    "k8s://...  [default: one process for each core]",
+    help="Executor of the crawl: processes[N] for N local processes, or a Spark master: "
+    "local[N], spark://..., yarn, k8s://...  [default: one process for each core]",
 )
 @click.option(
     "--from",
     "earlier_crawl",
     type=common_options.PATH,
     metavar="CRAWL_DIR",
-    help="Earlier crawl to continue; its folder is not changed.",
+    help="Folder of an earlier crawl to continue; the folder is not changed.",
 )
 @common_options.path_option(
     "--folder", "New folder for a copy of the crawl, for reports and exports.", metavar="FOLDER"
@@ -67,7 +67,7 @@ def rounds(
     folder: Path | None,
     pages: int | None,
 ) -> None:
-    """Run the crawl described in PLAN.toml in rounds, with the crawl's data in Parquet tables.
+    """Run the crawl described in PLAN.toml in rounds, and save the crawl's data in Parquet tables.
 
     Each round fetches the links with the highest scores and then trains the link classifier. A
     round is saved completely or not at all. After an interruption, the same command resumes the

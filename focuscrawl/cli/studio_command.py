@@ -41,8 +41,12 @@ from focuscrawl.studio.serving import Studio, has_browser
     "https://studio.example.org/focuscrawl.",
 )
 @common_options.SETTINGS
-@click.option("--read-only", is_flag=True, help="Show all pages, but allow no changes.")
-@click.option("--no-browser", is_flag=True, help="Print the address without opening a browser.")
+@click.option(
+    "--read-only", is_flag=True, help="Show all pages of the studio, but allow no changes."
+)
+@click.option(
+    "--no-browser", is_flag=True, help="Print the address of the studio without opening a browser."
+)
 def studio(
     folder: Path,
     host: str,
@@ -53,13 +57,13 @@ def studio(
     read_only: bool,
     no_browser: bool,
 ) -> None:
-    """Start the studio for the topics and crawls in FOLDER (default: the current folder).
+    """Start the studio, a web interface for the topics and crawls in FOLDER.
 
-    Ctrl-C stops the studio. The printed address contains a secret token: anybody with the address
-    can start crawls and delete data.
+    FOLDER is the current folder by default. Ctrl-C stops the studio. The printed address contains
+    a secret token: anybody with the address can start crawls and delete data.
 
     Crawls started in the studio use the settings given with -s, not the settings of a Scrapy
-    project: -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"
+    project. Example: -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"
     """
     pairs = [each.partition("=") for each in settings]
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:

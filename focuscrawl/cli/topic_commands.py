@@ -93,7 +93,10 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @topic.command()
 @common_options.DEFINITION
-@click.option("--critic", help="Trained critic whose classes are the taxonomy of the topic.")
+@click.option(
+    "--critic",
+    help="Trained critic whose classes form the taxonomy from which you choose relevant classes.",
+)
 @click.option(
     "--topic",
     "marked",
@@ -150,7 +153,7 @@ def new(
 @common_options.DEFINITION
 @_example_options
 def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
-    """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier one."""
+    """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier judgement."""
     if not good and not bad:
         raise UserError("no examples to add: give --good, --bad or --bookmarks")
     updated = edit_definition(definition, lambda known: known.with_judgements(good, bad))
@@ -160,17 +163,22 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
 @click.option(
-    "--crawl-dir", metavar="FOLDER", required=True, help="Folder for the crawl of the pages."
+    "--crawl-dir",
+    metavar="FOLDER",
+    required=True,
+    help="Folder for the crawl that fetches the pages.",
 )
-@click.option("--web", help="Recorded web to read the pages from.  [default: the live Web]")
+@click.option(
+    "--web", help="Recorded web from which the command reads the pages.  [default: the live Web]"
+)
 @common_options.SETTINGS
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links; URL may be a file of URLs.
+    """Fetch example pages politely, without following links; URL may also name a file of URLs.
 
-    The crawl is saved in --crawl-dir. To train on the recorded pages, name the recording with
-    `topic train --web`.
+    The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
+    pages, name the recording of the crawl with `topic train --web`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -196,7 +204,7 @@ def fetch(
     "--web",
     "named",
     multiple=True,
-    help="Recorded web with the pages, if TOPIC.toml names none; repeatable.",
+    help="Recorded web with the pages, if TOPIC.toml names no recorded web; repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
@@ -229,13 +237,14 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
 @click.argument("critic", metavar="CRITIC")
 @click.option("--under", metavar="CLASS", help="List only CLASS and its subclasses.")
 @common_options.integer_option(
-    "--examples", "Number of example URLs printed for each class.", 2, least=0
+    "--examples", "Number of example URLs to print for each class.", 2, least=0
 )
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/.
 
     Each class is printed with the number of its training examples, including those of its
-    subclasses, and some of their URLs. For a few-shot critic, the phrases are printed as well.
+    subclasses, and some of their URLs. For a few-shot critic, the command also prints the phrases
+    that describe the topic.
 
     \b
     focuscrawl topic tree models/demo
@@ -276,19 +285,22 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     "--candidates",
     required=True,
     metavar="FILE|CALLABLE",
-    help="Search results: a JSON file, a CSV file url,title,description, or module:callable.",
+    help="Search results: a JSON file, a CSV file with the columns url,title,description, or a "
+    "Python search function (module:callable).",
 )
 @click.option(
     "--query",
     metavar="TEXT",
-    help="Search query for a callable.  [default: the first words of the topic]",
+    help="Query that the command passes to the search function of --candidates.  [default: the "
+    "first words of the topic]",
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
     """Add start pages to TOPIC.toml: the search results most similar to the topic.
 
-    The similarity of a search result is computed from its title and description. The words of the
-    topic are those of TOPIC.toml and the most typical words of the critic's examples.
+    The similarity of a search result is computed from its title and description. The command
+    compares a search result with the words in TOPIC.toml and the most typical words of the
+    critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json
@@ -338,13 +350,17 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @topic.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option(
-    "--critic", required=True, help="Critic with the classes: a folder or a name in models/."
+    "--critic",
+    required=True,
+    help="Critic that predicts the classes: a folder or a name in models/.",
 )
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @crawl_folder_options
-@common_options.path_option("--bookmarks", "Bookmarks file of a browser with further pages.")
+@common_options.path_option(
+    "--bookmarks", "Browser bookmarks file with further pages to classify."
+)
 @common_options.BOOKMARK_FOLDER
-@common_options.top_option("Number of classes printed in the summary.")
+@common_options.top_option("Number of classes to print in the summary.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -358,8 +374,8 @@ def classify(
 ) -> None:
     """Classify pages, to find the classes that a topic definition should mark as relevant.
 
-    The pages are read from --web. Without --web, a polite crawl fetches the pages and saves them
-    in --crawl-dir.
+    The command reads the pages from the recorded web --web. Without --web, a polite crawl fetches
+    the pages and saves them in --crawl-dir.
 
     \b
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz
@@ -414,14 +430,15 @@ def classify(
 @click.option(
     "--mark",
     metavar="CLASSES",
-    help="Relevant subclasses, separated by commas.  [default: all, if the class is relevant]",
+    help="Relevant subclasses, separated by commas.  [default: all subclasses if the class is "
+    "relevant]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
-    """Split a class of TOPIC.toml that is too broad into subclasses.
+    """Split a class of TOPIC.toml that is too broad into several subclasses.
 
-    PAGES.csv has the columns url and topic: the path of the page's subclass. Pages of the class
-    that are not in PAGES.csv form the subclass Other. With --mark, only some subclasses are
-    relevant.
+    PAGES.csv has a column url and a column topic, which contains the path of the page's subclass.
+    Examples of the class that are not in PAGES.csv form the subclass Other. The option --mark
+    names the subclasses that are relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain

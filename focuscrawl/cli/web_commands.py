@@ -29,9 +29,11 @@ def web() -> None:
 
 @web.command()
 @click.argument("warc", metavar="WEB")
-@click.option("--all-hosts", is_flag=True, help="List all hosts, not only the ten largest.")
+@click.option(
+    "--all-hosts", is_flag=True, help="List all hosts, not only the ten hosts with the most pages."
+)
 def info(warc: str, all_hosts: bool) -> None:
-    """Print the numbers of pages, hosts and HTTP statuses, and whether the file is complete."""
+    """Print the numbers of pages, hosts and HTTP statuses; report an incomplete file."""
     opened = open_web(warc)
     urls = list(opened.urls())
     hosts = Counter(map(host, urls)).most_common()
@@ -50,7 +52,7 @@ def info(warc: str, all_hosts: bool) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 def urls(warc: str) -> None:
-    """Print all URLs of a recorded web, one per line, in the order recorded."""
+    """Print all URLs of a recorded web, one per line, in the order of recording."""
     for url in open_web(warc).urls():
         click.echo(url)
 
@@ -58,7 +60,11 @@ def urls(warc: str) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 @click.argument("url")
-@click.option("--head", is_flag=True, help="Print the status and the headers, not the body.")
+@click.option(
+    "--head",
+    is_flag=True,
+    help="Print the HTTP status and the headers of the response, not the body.",
+)
 def get(warc: str, url: str, head: bool) -> None:
     """Print the recorded body of URL, byte for byte.
 
@@ -90,7 +96,8 @@ def get(warc: str, url: str, head: bool) -> None:
 )
 @common_options.path_option(
     "--base",
-    "Folder that file names in the index are relative to.  [default: the folder of the index]",
+    "Folder to which the file names in the index are relative.  [default: the folder of the "
+    "index]",
     metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:

@@ -73,15 +73,19 @@ COLUMNS = {
     ),
     "kind": ("string", "type of the page by its JSON-LD or Open Graph"),
     "canonical": ("string", "canonical URL declared by the page"),
-    "text": ("string", "main text, plain"),
+    "text": (
+        "string",
+        "main text, plain; in CSV with an apostrophe in front if a spreadsheet would compute it",
+    ),
     "markdown": ("string", "main text with headings, lists and emphasis"),
     "words": ("int64", "number of words of the text, split at white space"),
-    "hash": ("string", "SHA-256 of the text in UTF-8"),
+    "hash": ("string", "SHA-256 of the text in UTF-8, as in Parquet and JSON lines"),
     "extractor": ("string", "method that extracted the text"),
     "duplicates": ("list<string>", "URLs of pages with the same or nearly the same text"),
     "chunks": (
         "list<chunk>",
-        "parts of the text: offsets of their first character (code point) and of their end",
+        "parts of the text as in Parquet and JSON lines: offsets of their first character (code "
+        "point) and of their end",
     ),
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -280,7 +284,7 @@ def _read_page(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
 
 def _exported_page(row: sqlite3.Row, text: PageText) -> ExportedPage:
     fetched = datetime.fromisoformat(row["fetched_at"])
-    text = text.map(strip_controls)
+    text = text.map(_sanitize)
     return ExportedPage(
         seq=row["seq"],
         url=row["url"],
@@ -289,7 +293,7 @@ def _exported_page(row: sqlite3.Row, text: PageText) -> ExportedPage:
         topic=row["topic"] or "",
         title=row["title"] or text.title,
         content=text,
-        hash=sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest(),
+        hash=sha256(text.text.encode()).hexdigest(),
     )
 
 

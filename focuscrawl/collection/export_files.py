@@ -18,7 +18,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import replace_atomically, write_atomically
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
+from focuscrawl.report.plain_text import escape_csv_field, one_line, pluralize
 from focuscrawl.webs.capture_index import list_captures, write_cdxj
 from focuscrawl.webs.captures import format_cdxj_line
 from focuscrawl.webs.warc_reading import WarcScan
@@ -72,6 +72,7 @@ def write_warc(collection: Collection, path: Path) -> None:
                     reason="OK",
                     response_headers=[*headers, ("Content-Length", str(len(answer.body)))],
                     body_raw=answer.body,
+                    truncated="length" if answer.too_large else answer.truncated,
                     ip=None,
                     at=page.fetched_at,
                 )
@@ -296,16 +297,16 @@ def _write_lines(rows: Iterator[dict[str, Any]], path: Path) -> None:
 
 def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerow(COLUMNS)
         for row in rows:
             lists = {
                 "duplicates": " ".join(row["duplicates"]),
                 "chunks": " ".join(f"{start}-{end}" for start, end in row["chunks"]),
             }
-            values = {name: _isoformat(value) for name, value in {**row, **lists}.items()}
             writer.writerow(
-                [escape_csv_cell(v) if isinstance(v, str) else v for v in values.values()]
+                escape_csv_field(name, _isoformat(value))
+                for name, value in {**row, **lists}.items()
             )
 
 

@@ -48,15 +48,15 @@ _EMPTY_CRAWL = 110_000  # bytes
     help="Argument of the crawl, as for `focuscrawl crawl`; repeatable.",
 )
 @common_options.SETTINGS
-@common_options.integer_option("--most", "Most start pages to fetch.", 50)
+@common_options.integer_option("--most", "Maximum number of start pages to fetch.", 50)
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 def plan(
     *, arguments: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool
 ) -> None:
     """Check the start pages of a crawl, and estimate the time and disk space of the crawl.
 
-    The arguments are those of `focuscrawl crawl`. Start pages are fetched like in the crawl, from
-    the live Web or a recorded web. The command leaves no files behind.
+    The command takes the same arguments as `focuscrawl crawl`. The command fetches the start pages
+    as a crawl would, from the live Web or a recorded web, and leaves no files behind.
 
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling

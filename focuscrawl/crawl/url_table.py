@@ -147,9 +147,9 @@ class UrlTable:
         """Return the host id of each URL."""
         return self._host.data[: len(self._urls)].astype(np.int64)
 
-    def host_names(self) -> list[str]:
-        """Return the names of the hosts in the order of their ids."""
-        return [self._hosts[host_id] for host_id in range(len(self._hosts))]
+    def host_names(self, first: int = 0) -> list[str]:
+        """Return the names of the hosts in the order of their ids, from the id `first` on."""
+        return [self._hosts[host_id] for host_id in range(first, len(self._hosts))]
 
     def referrer_ids(self) -> NDArray[np.int64]:
         """Return the URL id of the page on which each URL was found; -1 for a start page."""

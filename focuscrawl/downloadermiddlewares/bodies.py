@@ -20,6 +20,7 @@ from focuscrawl.engine.visits import OWN_REQUEST, ROBOTS, URL_ID, TooLargeError,
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.warc_recorder import WarcSeries
+from focuscrawl.webs.web_protocol import TRUNCATIONS
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -130,6 +131,7 @@ class WarcMiddleware(Component):
             reason=_reason(response.status),
             response_headers=_pairs(response.headers),
             body_raw=response.body,
+            truncated=_truncation(request, response),
             ip=str(response.ip_address) if response.ip_address else None,
             at=datetime.now(UTC) - took,
         )
@@ -146,6 +148,18 @@ class WarcMiddleware(Component):
     def spider_closed(self) -> None:
         """Close the WARC file."""
         self._recorder.close()
+
+
+def _truncation(request: Request, response: Response) -> str:
+    """Return the reason why a body is incomplete; empty if it is complete."""
+    for flag in response.flags:
+        if flag == "download_stopped":  # by `HtmlOnly`, a project's extension, or for its size
+            return "length" if ROBOTS in request.meta else "unspecified"
+        if flag == "dataloss":  # Scrapy's DOWNLOAD_FAIL_ON_DATALOSS is off
+            return "disconnect"
+        if flag in TRUNCATIONS:  # of a recorded response
+            return flag
+    return ""
 
 
 def _pairs(headers: Headers) -> list[tuple[str, str]]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_SLOT = "download_slot"
 _BUSY_STATUSES = (429, 502, 503, 504)
 # causes of a failed request that mean that the host does not answer
 _CONNECTION_FAILURES = (
@@ -92,14 +93,31 @@ class ThrottleMiddleware(Component):
     """Copies the delay of the downloader's slot of a host to the frontier.
 
     Requests then wait in the frontier. A request that waits in the slot would take up one of
-    ``CONCURRENT_REQUESTS``.
+    ``CONCURRENT_REQUESTS``. A request that was not sent, because a cache has the response or
+    robots.txt forbids the URL, does not delay the next request.
     """
+
+    def process_request(self, request: Request) -> None:
+        """Let Scrapy's downloader choose the slot when it gets the request."""
+        if URL_ID in request.meta:
+            request.meta.pop(_SLOT, None)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Copy the delay of the host's slot, which AutoThrottle may have changed."""
-        url_id = request.meta.get(URL_ID)
-        if url_id is not None:
-            delay = slot_delay(self._crawler, request.meta["download_slot"])
-            if delay is not None:
-                self._crawl.frontier.set_delay(self._crawl.urls.host_id(url_id), delay)
+        self._update_delay(request)
         return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Copy the delay of the host's slot."""
+        self._update_delay(request)
+
+    def _update_delay(self, request: Request) -> None:
+        url_id = request.meta.get(URL_ID)
+        if url_id is None:
+            return
+        if _SLOT not in request.meta:  # the downloader did not get the request
+            self._crawl.frontier.cancel_delay(url_id, time.monotonic())
+            return
+        delay = slot_delay(self._crawler, request.meta[_SLOT])
+        if delay is not None:
+            self._crawl.frontier.set_delay(self._crawl.urls.host_id(url_id), delay)

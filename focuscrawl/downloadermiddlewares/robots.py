@@ -323,7 +323,6 @@ def _robots_request(url: str) -> Request:
         meta={
             "dont_obey_robotstxt": True,
             "dont_redirect": True,  # each redirect is a request with the delay of its own host
-            "download_slot": host(url),
             "dont_retry": True,  # the retry of the page fetches robots.txt again
             "download_maxsize": 0,  # `bytes_received` truncates the file instead
             ROBOTS: 0,

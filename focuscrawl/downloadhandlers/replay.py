@@ -57,7 +57,10 @@ class ReplayDownloadHandler(Component):
             status, body = answer.status, answer.body
             headers = _headers(answer)
         kind = response_class(headers, request.url, body)
-        return kind(request.url, status=status, headers=headers, body=body, request=request)
+        flags = [answer.truncated] if answer is not None and answer.truncated else None
+        return kind(
+            request.url, status=status, headers=headers, body=body, flags=flags, request=request
+        )
 
     async def close(self) -> None:
         """Do nothing: a replay has no connections."""

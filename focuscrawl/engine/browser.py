@@ -213,7 +213,7 @@ class Browser:
         request = Request(
             url,
             headers={"Accept": accept} if accept else None,
-            meta={"download_slot": host(url), "dont_retry": True, "dont_redirect": True},
+            meta={"dont_retry": True, "dont_redirect": True},
             callback=NO_CALLBACK,
         )
         assert self._crawler.engine is not None

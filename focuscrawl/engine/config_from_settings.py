@@ -145,6 +145,7 @@ def _use_recording(settings: BaseSettings) -> None:
         "DOWNLOAD_HANDLERS": dict.fromkeys(_NOT_FOLLOWED) | {"http": _REPLAY, "https": _REPLAY},
         "AUTOTHROTTLE_ENABLED": False,
         "DOWNLOAD_DELAY": 0,
+        "DOWNLOAD_SLOTS": {},
         "CONCURRENT_REQUESTS": 1,
         "RETRY_ENABLED": False,
     }.items():

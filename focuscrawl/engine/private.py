@@ -8,6 +8,7 @@ with Scrapy 2.15 to 2.19 and Twisted 25.5 to 26.10: ``make test`` uses the newes
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from scrapy.settings import Settings
 
     Download = Callable[[Request], Awaitable[Response]]
+
+_FIELD_NAME = re.compile(rb"[\w!#$%&'*+.^`|~-]+")  # RFC 9110 section 5.6.2
 
 
 # The engine ------------------------------------------------------------------------------------
@@ -142,10 +145,11 @@ def limit_connections(
     error: Callable[[], Exception],
     check: Callable[[str], None] | None = None,
 ) -> None:
-    """Limit the size of response headers, check server addresses, and disable Twisted's retries.
+    """Limit and mend response headers, check server addresses, and disable Twisted's retries.
 
-    Twisted reads headers, including early hints, without a limit. Twisted also repeats a request
-    immediately, without the host's delay, if a persistent connection was closed.
+    Twisted reads headers, including early hints, without a limit. It refuses a response if one
+    field is invalid. Twisted also repeats a request immediately, without the host's delay, if a
+    persistent connection was closed.
 
     Parameters
     ----------
@@ -158,8 +162,10 @@ def limit_connections(
         is the outcome of the request.
 
     Uses: ``handler._pool``; the pool's ``_factory`` and ``retryAutomatically``;
-    ``HTTP11ClientProtocol._parser``, ``._giveUp``.
-    Until: Twisted limits the headers of a response, and Scrapy sends signals for connections.
+    ``HTTP11ClientProtocol._parser``, ``._giveUp``; the parser's ``lineReceived``,
+    ``_partialHeader``.
+    Until: Twisted limits the headers of a response and skips invalid fields, and Scrapy sends
+    signals for connections.
     """
     pool: Any = handler._pool
     pool.retryAutomatically = False
@@ -189,6 +195,7 @@ def _count_headers(protocol: Any, most: int, error: Callable[[], Exception]) -> 
             return
         if parser is not counted:  # the next response on a persistent connection
             received, counted = 0, parser
+            _skip_invalid_fields(parser)
         received += len(data)
         if received <= most:
             take(data)
@@ -197,6 +204,38 @@ def _count_headers(protocol: Any, most: int, error: Callable[[], Exception]) -> 
         protocol.transport.abortConnection()  # do not read the rest
 
     protocol.dataReceived = data_received
+
+
+def _skip_invalid_fields(parser: Any) -> None:
+    """Let a parser of a response skip the header fields that browsers skip."""
+    take, skipped = parser.lineReceived, False
+
+    def line_received(line: bytes) -> None:
+        nonlocal skipped
+        if parser.state != HEADER or line in (b"", b"\r"):
+            take(line)
+            return
+        if line[:1] not in b" \t":
+            field = _valid_field(line)
+            skipped = field is None
+            line = field or b""
+        elif parser._partialHeader is None:
+            skipped = True  # continues no field
+        if not skipped:
+            take(line)
+
+    parser.lineReceived = line_received
+
+
+def _valid_field(line: bytes) -> bytes | None:
+    """Return a header field without white space before its colon; None for an invalid field."""
+    name, colon, value = line.partition(b":")
+    name = name.rstrip(b" \t")
+    if not colon or not _FIELD_NAME.fullmatch(name):
+        return None
+    if name.lower() == b"transfer-encoding":  # the parser knows no other encoding
+        return b"Transfer-Encoding: chunked" if b"chunked" in value.lower() else None
+    return name + colon + value
 
 
 def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:

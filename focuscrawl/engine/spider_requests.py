@@ -31,7 +31,7 @@ from focuscrawl.engine.visits import (
 )
 from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.files import open_nofollow, write_atomically
-from focuscrawl.foundation.urls import host, normalize, without_credentials
+from focuscrawl.foundation.urls import normalize, without_credentials
 from focuscrawl.page.documents import parse_w3c_date
 from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SLOT = "download_slot"
 _DEFAULT_SCORE = 0.5  # if the critic does not judge single words
 MAX_DATES = 50_000  #: dates in memory; a site map has at most as many URLs
 
@@ -423,9 +422,6 @@ class SpiderRequests:
         return self._add_bypassing(request)
 
     def _add_bypassing(self, request: Request) -> bool:
-        url = normalize(request.url)
-        if url is not None and _SLOT not in request.meta:  # use the delay of the host
-            request = request.replace(meta={**request.meta, _SLOT: host(url)})
         self._count += 1
         heapq.heappush(self._bypassing, (-request.priority, self._count, request))
         return True
@@ -476,7 +472,7 @@ def _without_own_keys(request: Request) -> Request:
         NOINDEX,
         OWN_REQUEST,
         REFETCH,
-        _SLOT,
+        "download_slot",
         "dont_redirect",
         "handle_httpstatus_all",
     }

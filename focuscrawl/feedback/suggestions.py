@@ -336,7 +336,9 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             verdict = read_verdict(row["verdict"])
         except ValueError:
             text = row["verdict"]
-            raise UserError(f"{where}: no verdict {text!r}: write good, bad or nothing") from None
+            raise UserError(
+                f"{where}: verdict {text!r} is not good, bad or empty: change it"
+            ) from None
         url = normalize(row["url"])
         if url is None:
             raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")

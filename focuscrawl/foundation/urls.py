@@ -134,6 +134,11 @@ def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_ESCAPED, _escape_unencodable)
 
 
+def schemeless(url: str) -> str:
+    """Return an absolute URL without its scheme; ``http`` and ``https`` are equivalent."""
+    return url.partition("//")[2]
+
+
 def host(url: str) -> str:
     """Return the host of an absolute http(s) `url`, with the port unless it is the default."""
     start = url.index("//") + 2

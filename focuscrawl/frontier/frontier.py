@@ -111,6 +111,7 @@ class Frontier:
         self.per_host = per_host
         self.delay = delay
         self._delays: dict[int, float] = {}
+        self._delayed_until: dict[int, float] = {}  # of the host, by URL in flight
         self._keys = GrowingArray(np.float64, fill=np.inf)
         self._state = GrowingArray(np.int8, fill=NOT_QUEUED)
         self._count = [0, 0, 0]  # URLs in each state
@@ -250,6 +251,7 @@ class Frontier:
         state.drop_best((key, url))
         state.active += 1
         state.ready_at = now + self._delays.get(host, self.delay)
+        self._delayed_until[url] = state.ready_at
         self._make_available(host, now)
 
     def peek(self, now: float) -> int | None:
@@ -306,8 +308,24 @@ class Frontier:
     def release(self, url: int, now: float) -> None:
         """Record that the request for `url` is no longer in flight."""
         host = int(self._host_of.data[url])
+        self._delayed_until.pop(url, None)
         self._hosts[host].active -= 1
         self._make_available(host, now)
+
+    def cancel_delay(self, url: int, now: float) -> None:
+        """Cancel the delay after the request for `url`, which is in flight but was never sent."""
+        host = int(self._host_of.data[url])
+        state = self._hosts[host]
+        if state.ready_at != self._delayed_until.get(url):
+            return  # a later request or `hold` determines when the host is ready
+        state.ready_at = now
+        state.has_timer = False
+        self._make_available(host, now)
+
+    def set_limit(self, host: int, limit: int) -> None:
+        """Set the largest number of concurrent requests to `host`."""
+        self._grow(0, host + 1)
+        self._hosts[host].limit = limit
 
     def set_delay(self, host: int, delay: float) -> None:
         """Set the seconds between the starts of two requests to `host`."""
@@ -348,7 +366,7 @@ class Frontier:
             for array in (self._keys, self._host_of, self._state):
                 array.grow(urls + urls // 8 + 64)
         while len(self._hosts) < hosts:
-            self._hosts.append(Host())
+            self._hosts.append(Host(self.per_host))
 
     def _free_outdated(self) -> None:
         """Free a few outdated entries, as freeing a million takes a third of a second."""
@@ -373,7 +391,7 @@ class Frontier:
         self._offer(host, entry)
 
     def _has_free_slot(self, state: Host) -> bool:
-        return not state.has_timer and state.active < self.per_host
+        return not state.has_timer and state.active < state.limit
 
     def _make_available(self, host: int, now: float) -> None:
         """Offer the best link of `host` in the heap of available or of busy hosts."""

@@ -62,6 +62,7 @@ class Host:
     Attributes
     ----------
     active : number of requests in flight
+    limit : largest number of requests in flight
     queued : number of queued URLs
     ready_at : earliest start of the next request, in seconds of the clock of the crawl
     has_timer : whether a timer will make the host available
@@ -75,17 +76,19 @@ class Host:
         "_run_urls",
         "active",
         "has_timer",
+        "limit",
         "offered",
         "queued",
         "ready_at",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         self._heap: list[Entry] = []
         self._run_keys: NDArray[np.float64] = _NO_KEYS
         self._run_urls: NDArray[np.int64] = _NO_URLS
         self._at = 0
         self.active = 0
+        self.limit = limit
         self.queued = 0
         self.ready_at = 0.0
         self.has_timer = False

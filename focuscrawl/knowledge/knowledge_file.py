@@ -19,7 +19,7 @@ from focuscrawl.foundation.databases import (
     open_database,
 )
 from focuscrawl.foundation.files import update_lock
-from focuscrawl.webs.warc_index import schemeless
+from focuscrawl.foundation.urls import schemeless
 from focuscrawl.webs.warc_index import url_keys as unsigned_keys_of
 
 if TYPE_CHECKING:

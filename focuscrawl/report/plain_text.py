@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 #: characters that start a formula, with full-width forms and the minus sign
 _FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212")
-#: start of a cell for any separator of a spreadsheet, and characters that it ignores there
-_CELL_START = re.compile(
-    '(?:^|[;\t\r\n])[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*'
-)
+#: characters that a spreadsheet ignores at the start of a cell
+_IGNORED = re.compile('[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*')
+#: start of a cell for any separator of a spreadsheet
+_CELL_START = re.compile(f"(?:^|[;\t\r\n]){_IGNORED.pattern}")
+_MAIN_TEXTS = frozenset({"text", "markdown"})  # columns of exports
 _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -64,6 +65,22 @@ def escape_csv_cell(text: str) -> str:
         lambda at: f"{at[0]}'" if text[at.end() : at.end() + 1] in _FORMULA else at[0], text
     )
     return f"'{safe}" if safe.startswith("\t") else safe
+
+
+def escape_csv_field(name: str, value: object) -> object:
+    """Return the value of an exported column for a CSV file; only texts change.
+
+    A main text only gets an apostrophe in front, and only if it is a formula itself: a change
+    inside would spoil the offsets of its chunks. The writer must quote all texts, so that a
+    semicolon or a tab in a text starts no cell. Other columns are escaped by `escape_csv_cell`.
+    """
+    if not isinstance(value, str):
+        return value
+    if name not in _MAIN_TEXTS:
+        return escape_csv_cell(value)
+    text = strip_controls(value)
+    first = _IGNORED.sub("", text, count=1)[:1]
+    return f"'{text}" if text.startswith("\t") or first in _FORMULA else text
 
 
 def shorten_middle(text: str, width: int) -> str:

@@ -13,11 +13,11 @@ from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import first_line, open_file_system, refuse_special_file
-from focuscrawl.foundation.urls import normalize
-from focuscrawl.webs.captures import REVISIT, CdxjIndex, select_captures, surt
+from focuscrawl.foundation.urls import normalize, schemeless
+from focuscrawl.webs.captures import CdxjIndex, is_original, select_captures, surt
 from focuscrawl.webs.columnar import ColumnarIndex
 from focuscrawl.webs.recorded_web import decode_answer
-from focuscrawl.webs.warc_index import schemeless
+from focuscrawl.webs.revisits import RevisitReference
 from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, content_length, read_record
 from focuscrawl.webs.web_protocol import Answer
 
@@ -121,7 +121,7 @@ class ArchiveWeb:
             return None
         try:
             record = self._record(capture)
-            holder = self._original(record) if record.type == "revisit" else record
+            holder = self._original(capture, record) if record.type == "revisit" else record
             answer = decode_answer(capture.url, record, holder)
         except UnreadableError as error:
             return Answer(capture.url, 0, [], b"", failure=str(error))
@@ -142,33 +142,41 @@ class ArchiveWeb:
 
     def _record(self, capture: Capture) -> Record:
         """Read a record up to the size limit; raise UnreadableError."""
-        size = min(capture.length, MAX_RECORD_BYTES)
+        record = self._read(capture, capture.filename, capture.offset, capture.length)
+        if normalize(record.target) != normalize(capture.url):
+            raise UnreadableError(f"no record of this URL {_where(capture)}")
+        return record
+
+    def _read(self, capture: Capture, filename: str, offset: int, length: int) -> Record:
+        """Read the record at a place that the index names for a capture."""
+        size = min(length, MAX_RECORD_BYTES)
         try:
-            data = self._open_warc(capture.filename).read_at(size, capture.offset)
+            data = self._open_warc(filename).read_at(size, offset)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise UnreadableError(f"{first_line(error)} {_where(capture)}") from None
-        record = read_record(data, capture.offset, data.startswith(_GZIP))
-        if record is None or normalize(record.target) != normalize(capture.url):
+        record = read_record(data, offset, data.startswith(_GZIP))
+        if record is None:
             raise UnreadableError(f"no record of this URL {_where(capture)}")
-        length = content_length(record.headers) or 0
-        if not record.too_large and len(record.block) < length:
+        declared = content_length(record.headers) or 0
+        if not record.too_large and len(record.block) < declared:
             raise UnreadableError(f"an incomplete record {_where(capture)}")
         return record
 
-    def _original(self, revisit: Record) -> Record:
+    def _original(self, capture: Capture, revisit: Record) -> Record:
         """Return the original record that a revisit record refers to; raise UnreadableError."""
-        headers = revisit.headers
-        url = normalize(revisit.refers_to) or ""
-        at = "".join(filter(str.isdigit, headers.get("warc-refers-to-date", "")))[:14]
-        digest = headers.get("warc-payload-digest", "").rpartition(":")[2]
-        for capture in self._index.find([surt(url)] if url else []):
-            same_url = schemeless(normalize(capture.url) or "") == schemeless(url)
-            same_capture = capture.timestamp == at or (
-                digest != "" and capture.digest.rpartition(":")[2] == digest
-            )
-            if same_url and same_capture and capture.mime != REVISIT:
-                return self._record(capture)
-        raise UnreadableError(f"the index lacks the original record of {url}")
+        if capture.orig_filename:
+            place = (capture.orig_filename, capture.orig_offset, capture.orig_length)
+            return self._read(capture, *place)
+        reference = RevisitReference.of(revisit)
+        text = schemeless(reference.url)
+        found = reference.find_best(
+            (each.timestamp, each.digest, each)
+            for each in self._index.find([surt(reference.url)] if text else [])
+            if schemeless(normalize(each.url) or "") == text and is_original(each, text)
+        )
+        if found is None:
+            raise UnreadableError(f"the index lacks the original record of {reference.url}")
+        return self._record(found)
 
     def _open_warc(self, name: str) -> fs.NativeFile:
         """Open a WARC file; refuse paths outside the folder of the archive."""

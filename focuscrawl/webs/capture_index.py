@@ -6,7 +6,6 @@ import heapq
 import os
 import tempfile
 from contextlib import ExitStack
-from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -15,11 +14,24 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import open_regular, refuse_links, replace_atomically
-from focuscrawl.foundation.urls import MAX_URL_LENGTH, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, normalize, schemeless
 from focuscrawl.page import read_content_type
-from focuscrawl.webs.captures import MAX_LINE_BYTES, REVISIT, Capture, format_cdxj_line, surt
+from focuscrawl.webs.captures import (
+    MAX_LINE_BYTES,
+    REVISIT,
+    Capture,
+    format_cdxj_line,
+    is_original,
+    surt,
+)
 from focuscrawl.webs.http_response import header, parse_response, redirect_target
-from focuscrawl.webs.warc_reading import WarcScan, read_get_responses, warn_of_damage
+from focuscrawl.webs.revisits import Originals, RevisitReference
+from focuscrawl.webs.warc_reading import (
+    WarcScan,
+    read_get_responses,
+    read_timestamp,
+    warn_of_damage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +41,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".cdxj", ".parquet")  #: file name endings of indexes
 _RUN = 250_000  # lines sorted in memory at once, about 100 MB
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # of a record without a date
+_NO_DATE = "19700101000000"  # of a record without a date
 
 
 def write_index(archives: Sequence[Path], out: Path, base: Path) -> int:
@@ -87,7 +99,35 @@ def write_cdxj(lines: Iterable[bytes], path: Path) -> None:
 
 def list_captures(records: Iterable[Record], name: str) -> list[Capture]:
     """Return the captures of a WARC file, with `name` as its file name in the index."""
-    return read_get_responses(records, lambda record: _capture(record, name))
+    originals: Originals[Capture] = Originals()
+    references: dict[int, RevisitReference] = {}  # by the offset of the revisit record
+
+    def read(record: Record) -> Capture | None:
+        capture = _capture(record, name)
+        if capture is not None and capture.mime == REVISIT:
+            references[capture.offset] = RevisitReference.of(record)
+        elif capture is not None and is_original(
+            capture, schemeless(normalize(capture.url) or "")
+        ):
+            originals.add(record, capture)
+        return capture
+
+    return [
+        _with_original(capture, originals.find(references[capture.offset]))
+        if capture.offset in references
+        else capture
+        for capture in read_get_responses(records, read)
+    ]
+
+
+def _with_original(capture: Capture, original: Capture | None) -> Capture:
+    if original is None:
+        return capture
+    return capture._replace(
+        orig_filename=original.filename,
+        orig_offset=original.offset,
+        orig_length=original.length,
+    )
 
 
 def sorted_lines(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
@@ -145,7 +185,7 @@ def _capture(record: Record, name: str) -> Capture | None:
     media_type, _ = read_content_type(kind)
     return Capture(
         key=surt(url),
-        timestamp=_second(record.headers.get("warc-date", "")),
+        timestamp=read_timestamp(record.headers.get("warc-date", "")) or _NO_DATE,
         url=record.target,
         mime=REVISIT if record.type == "revisit" else media_type or "unk",
         status=status,
@@ -155,15 +195,6 @@ def _capture(record: Record, name: str) -> Capture | None:
         length=record.length,
         redirect=redirect or "",
     )
-
-
-def _second(date: str) -> str:
-    try:
-        at = datetime.fromisoformat(date)
-        at = at.astimezone(UTC) if at.tzinfo is not None else at
-    except (ValueError, OverflowError):
-        at = _EPOCH
-    return at.strftime("%Y%m%d%H%M%S").zfill(14)
 
 
 def _name(path: Path, base: Path) -> str:

@@ -16,9 +16,8 @@ from urllib.parse import unquote_to_bytes
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import first_line, refuse_special_file
-from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
-from focuscrawl.webs.http_response import NOT_MODIFIED
-from focuscrawl.webs.warc_index import schemeless, status_rank
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize, schemeless
+from focuscrawl.webs.http_response import NOT_MODIFIED, status_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 REVISIT = "warc/revisit"  #: media type of revisit records, which have no body, in indexes
 _TIMESTAMP = re.compile(r"\d{14}")
+_OTHER_METHOD = re.compile(r"[?&]__wb_method=(?!get(?:&|$))", re.IGNORECASE)
 _MOST_DIGITS = 15
 
 MAX_LINE_BYTES = 1 << 15
@@ -126,6 +126,11 @@ class Capture(NamedTuple):
         Position and size of the record in bytes.
     redirect : str
         Redirect target; empty if none or unknown.
+    method : str
+        HTTP method of the request; empty if unknown.
+    orig_filename : str
+    orig_offset, orig_length : int
+        WARC file, position and size of the original of a revisit record; empty and 0 if unknown.
     """
 
     key: str
@@ -138,6 +143,10 @@ class Capture(NamedTuple):
     offset: int
     length: int
     redirect: str
+    method: str = ""
+    orig_filename: str = ""
+    orig_offset: int = 0
+    orig_length: int = 0
 
     @property
     def rank(self) -> tuple[int, bool, int, str, int]:
@@ -183,8 +192,8 @@ def parse_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capt
     ValueError
         A field is missing or invalid.
     """
-    names = ("url", "mime", "digest", "filename", "redirect")
-    texts = {name: _require_text(about.get(name) or "") for name in names}
+    names = ("url", "mime", "digest", "filename", "redirect", "method", "orig.filename")
+    texts = {field_of(name): _require_text(about.get(name) or "") for name in names}
     if not (texts["url"] and texts["filename"] and _TIMESTAMP.fullmatch(timestamp)):
         raise ValueError("URL, file name or time is missing")
     status = about.get("status")
@@ -195,8 +204,20 @@ def parse_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capt
     if not length:
         raise ValueError("the length is 0")
     return Capture(
-        key=key, timestamp=timestamp, status=number, offset=offset, length=length, **texts
+        key=key,
+        timestamp=timestamp,
+        status=number,
+        offset=offset,
+        length=length,
+        orig_offset=_require_integer(about.get("orig.offset") or 0),
+        orig_length=_require_integer(about.get("orig.length") or 0),
+        **texts,
     )
+
+
+def field_of(name: str) -> str:
+    """Return the field of `Capture` for a name of CDXJ."""
+    return name.replace(".", "_")
 
 
 def select_captures(
@@ -206,8 +227,9 @@ def select_captures(
 
     A page is better than a redirect, and a redirect better than an error; then a record with a
     body is better than a revisit record; then the latest capture is best. Responses 304 and
-    redirects from ``http`` to ``https`` of the same URL are skipped. `Capture.url` of the results
-    is normalised.
+    redirects from ``http`` to ``https`` of the same URL are skipped, and so are responses to other
+    methods than GET: pywb adds ``__wb_method`` to their keys. `Capture.url` of the results is
+    normalised.
 
     Parameters
     ----------
@@ -229,7 +251,14 @@ def select_captures(
     return best
 
 
+def is_original(capture: Capture, text: str) -> bool:
+    """Return whether a revisit record may refer to a capture of a URL without scheme."""
+    return capture.mime != REVISIT and _is_response(capture, text)
+
+
 def _is_response(capture: Capture, text: str) -> bool:
+    if capture.method.upper() not in {"", "GET"} or _OTHER_METHOD.search(capture.key):
+        return False
     if capture.status is not None and not 200 <= capture.status < 600:
         return False
     if capture.status == NOT_MODIFIED and capture.mime != REVISIT:
@@ -265,6 +294,10 @@ def format_cdxj_line(capture: Capture) -> bytes:
     }
     if capture.redirect:
         about["redirect"] = capture.redirect
+    if capture.orig_filename:
+        about["orig.filename"] = capture.orig_filename
+        about["orig.offset"] = str(capture.orig_offset)
+        about["orig.length"] = str(capture.orig_length)
     return f"{capture.key} {capture.timestamp} {json.dumps(about)}\n".encode("ascii")
 
 

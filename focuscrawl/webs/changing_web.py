@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lxml import etree
 
-from focuscrawl.foundation.urls import resolve
+from focuscrawl.foundation.urls import resolve, schemeless
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.parse import ParseCost, estimate_cost
 from focuscrawl.page.walk import parse_tree
-from focuscrawl.webs.warc_index import schemeless
 from focuscrawl.webs.web_protocol import Answer, HtmlAnswer
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import first_line, refuse_special_file
-from focuscrawl.webs.captures import Capture, parse_capture, parse_cdxj_line
+from focuscrawl.webs.captures import Capture, field_of, parse_capture, parse_cdxj_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,6 +37,10 @@ _COLUMNS = {
     "offset": "warc_record_offset",
     "length": "warc_record_length",
     "redirect": "fetch_redirect",
+    # columns of our own: the original of a revisit record
+    "orig.filename": "orig_filename",
+    "orig.offset": "orig_offset",
+    "orig.length": "orig_length",
 }
 _SCHEMA = pa.schema(
     [
@@ -51,13 +55,16 @@ _SCHEMA = pa.schema(
         ("warc_filename", pa.string()),
         ("warc_record_offset", pa.int64()),
         ("warc_record_length", pa.int64()),
+        ("orig_filename", pa.string()),
+        ("orig_offset", pa.int64()),
+        ("orig_length", pa.int64()),
     ]
 )
 _NEEDED = (
     *(_KEY, "url", "fetch_time", "fetch_status"),
     *("warc_filename", "warc_record_offset", "warc_record_length"),
 )
-_READ = (*_NEEDED, "fetch_redirect", "content_mime_type", "content_digest")
+_READ = (_KEY, "fetch_time", *_COLUMNS.values())
 _GROUP_ROWS = 10_000  # rows of a written row group; a look-up reads one group
 _MAX_GROUP_ROWS = 4_000_000  # rows of a readable row group
 _CACHED_ROWS = 400_000  # about 100 MB
@@ -228,10 +235,11 @@ def write_columnar(lines: Iterable[bytes], path: Path) -> None:
 
 def _row(line: bytes) -> dict[str, Any]:
     capture = parse_cdxj_line(line)
-    row = {column: getattr(capture, name) for name, column in _COLUMNS.items()}
+    row = {column: getattr(capture, field_of(name)) for name, column in _COLUMNS.items()}
     return row | {
         _KEY: capture.key,
         "fetch_time": datetime.strptime(capture.timestamp, _TIMESTAMP).replace(tzinfo=UTC),
         "fetch_redirect": capture.redirect or None,
+        "orig_filename": capture.orig_filename or None,
         "content_digest": capture.digest.removeprefix(_DIGEST) or None,
     }

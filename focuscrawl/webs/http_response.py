@@ -82,6 +82,11 @@ def parse_response(block: bytes) -> HttpResponse | None:
     return HttpResponse(int(status[1]), headers, body)
 
 
+def status_rank(status: int) -> int:
+    """Return the rank of an HTTP status: pages (0) before redirects before errors."""
+    return 0 if status == 200 else status // 100 - 1
+
+
 def header(headers: Headers, name: str) -> str:
     """Return the value of the header `name` (in lower case), joined if repeated."""
     return ", ".join(value for field, value in headers if field.lower() == name)

@@ -80,6 +80,7 @@ class LiveWeb:
             raise UserError(
                 f"{url} is larger than {_MAX_BYTES // 1_000_000} MB: choose another link"
             )
+        truncated = "disconnect" if answer.length else ""  # bytes that were announced but not sent
         self._recorder.record(
             url=url,
             at=at,
@@ -88,8 +89,9 @@ class LiveWeb:
             reason=answer.reason,
             response_headers=answer.getheaders(),
             body_raw=body,
+            truncated=truncated,
         )
-        return Answer(url, answer.status, answer.getheaders(), body)
+        return Answer(url, answer.status, answer.getheaders(), body, truncated=truncated)
 
     def _connection(self, scheme: str, host: str, port: int | None) -> http.client.HTTPConnection:
         """Connect to the first address of a host, if all its addresses are allowed."""

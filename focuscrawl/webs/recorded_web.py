@@ -21,7 +21,7 @@ from focuscrawl.webs.http_response import (
 )
 from focuscrawl.webs.warc_index import open_index
 from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, read_record, warn_of_damage
-from focuscrawl.webs.web_protocol import Answer, TooLargeError
+from focuscrawl.webs.web_protocol import TRUNCATIONS, Answer, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -167,13 +167,16 @@ def decode_answer(url: str, record: Record, holder: Record) -> Answer | None:
         return None
     if holder is not record:
         response = _revisited(parse_response(record.block), response)
+    truncated = holder.headers.get("warc-truncated", "").lower()
+    if truncated and truncated not in TRUNCATIONS:
+        truncated = TRUNCATIONS[-1]
     try:
         headers, body = decode_body(response.headers, response.body)
     except TooLargeError:
         return Answer(url, response.status, response.headers, b"", too_large=True)
     if holder.too_large:
         body = b""
-    return Answer(url, response.status, headers, body, holder.too_large)
+    return Answer(url, response.status, headers, body, holder.too_large, truncated=truncated)
 
 
 def _response(record: Record) -> HttpResponse | None:

@@ -19,7 +19,14 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import urls
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.webs.http_response import NOT_MODIFIED, parse_response, redirect_target
+from focuscrawl.foundation.urls import schemeless
+from focuscrawl.webs.http_response import (
+    NOT_MODIFIED,
+    parse_response,
+    redirect_target,
+    status_rank,
+)
+from focuscrawl.webs.revisits import Originals, RevisitReference
 from focuscrawl.webs.warc_reading import WarcScan, read_get_responses
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs.warc_reading import Record
 
-_FORMAT = 3  # version; increases when the index of an unchanged file would differ
+_FORMAT = 4  # version; increases when the index of an unchanged file would differ
 _SAMPLE = 1 << 16  # bytes at both ends of the file that identify the file
 _FACTS = "facts.json"
 _ARRAYS = ("key", "row", "record", "url_text")
@@ -48,22 +55,12 @@ _NO_RECORD = (-1, 0)
 _SHOW_PROGRESS_FROM = 64 << 20  # bytes; smaller files take no time
 
 
-def schemeless(url: str) -> str:
-    """Return an absolute URL without its scheme; ``http`` and ``https`` are equivalent."""
-    return url.partition("//")[2]
-
-
 def url_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
     """Return a 64-bit key for each URL without scheme, shape (len(texts),)."""
     digests = [
         hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest() for text in texts
     ]
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
-
-
-def status_rank(status: int) -> int:
-    """Return the rank of an HTTP status: pages (0) before redirects before errors."""
-    return 0 if status == 200 else status // 100 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,24 +259,22 @@ class _Page:
 
 def _select_records(records: Iterator[Record]) -> list[_Page]:
     """Return the record that answers each URL, in the order of the file."""
-    originals: dict[str, _Page] = {}  # by the identifiers that revisit records may use
-    revisits: list[tuple[_Page, tuple[str, ...]]] = []
+    originals: Originals[_Page] = Originals()
+    revisits: list[tuple[_Page, RevisitReference]] = []
 
     def read(record: Record) -> _Page | None:
         page = _page(record)
         if page is None:
             return None
         if record.type == "revisit":
-            revisits.append((page, _originals(record)))
+            revisits.append((page, RevisitReference.of(record)))
         else:
-            dated = _dated(record.target, record.headers.get("warc-date"))
-            for name in (*record.fields("warc-record-id", "warc-payload-digest"), dated):
-                originals.setdefault(name, page)
+            originals.add(record, page)
         return page
 
     pages = read_get_responses(records, read)
-    for page, names in revisits:
-        original = next((originals[name] for name in names if name in originals), None)
+    for page, reference in revisits:
+        original = originals.find(reference)
         if original is None:
             page.status = _NO_ORIGINAL
             continue
@@ -318,16 +313,6 @@ def _page(record: Record) -> _Page | None:
         return None
     digest = hashlib.sha1(body, usedforsecurity=False).digest()
     return _Page(url, status, record.offset, record.length, digest)
-
-
-def _dated(target: str, date: str | None) -> str:
-    return f"{target} {date}"[: 2 * urls.MAX_URL_LENGTH]
-
-
-def _originals(record: Record) -> tuple[str, ...]:
-    """Return identifiers of the original of a revisit record, the most reliable first."""
-    dated = _dated(record.refers_to, record.headers.get("warc-refers-to-date"))
-    return (*record.fields("warc-refers-to"), dated, *record.fields("warc-payload-digest"))
 
 
 def _fingerprint(pages: list[_Page]) -> str:

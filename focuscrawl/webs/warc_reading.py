@@ -13,6 +13,7 @@ import logging
 import re
 import zlib
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from focuscrawl.errors import UserError
@@ -33,12 +34,14 @@ _MAX_HEAD_BYTES = 1 << 16  # real heads are shorter; limits reading of garbage
 MAX_RECORD_BYTES = _MAX_HEAD_BYTES + MAX_BLOCK_BYTES + len(_END) + 1
 
 _MAGIC = b"\x1f\x8b\x08"  # of a gzip member
+_MARKS = (b"WARC/", b"warc/")  # of a record
 _WBITS = 31  # gzip, for zlib
 _GZIP_START = re.compile(re.escape(_MAGIC))
 _PLAIN_START = re.compile(rb"WARC/[01]\.\d{1,2}\r?\n")
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _HEAD_STOP = re.compile(rb"\n(?:[^\S\n]*\n|(?=WARC/[01]\.\d{1,2}\r?\n))")  # or the next head
-_MANDATORY = {"warc-type", "warc-record-id"}  # excludes pages that quote a WARC file
+# fields of a head; some writers omit one, and a page that quotes a WARC file more
+_MANDATORY = ({"warc-type", "warc-record-id"}, {"warc-type", "warc-date", "content-length"})
 _MAX_LINES = 1000  # of a head
 _MAX_DIGITS = 12  # of a length, which is below a terabyte
 
@@ -78,8 +81,8 @@ class Record:
 
     @property
     def type(self) -> str:
-        """The WARC-Type."""
-        return self.headers.get("warc-type", "")
+        """The WARC-Type in lower case."""
+        return self.headers.get("warc-type", "").lower()
 
     @property
     def target(self) -> str:
@@ -128,7 +131,7 @@ class WarcScan:
         if not start:
             raise UserError(f"{path} is empty: name a .warc or .warc.gz file")
         self.gzipped = start.startswith(_MAGIC)
-        if not self.gzipped and start != b"WARC/":
+        if not self.gzipped and not start.startswith(_MARKS):
             raise UserError(f"{path} is not a WARC file: name a .warc or .warc.gz file")
         self.records = 0
         self.end = 0
@@ -223,6 +226,16 @@ def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
     return _parse_record(data, offset, len(data)) if whole else None
 
 
+def read_timestamp(date: str) -> str:
+    """Return a WARC date in UTC as YYYYMMDDhhmmss; empty if missing or invalid."""
+    try:
+        at = datetime.fromisoformat(date.upper())
+        at = at.astimezone(UTC) if at.tzinfo is not None else at
+    except (ValueError, OverflowError):
+        return ""
+    return at.strftime("%Y%m%d%H%M%S").zfill(14)
+
+
 def content_length(headers: dict[str, str]) -> int | None:
     """Return the Content-Length of a record; None if missing or invalid."""
     value = headers.get("content-length", "")
@@ -265,7 +278,7 @@ def _parse_record(data: bytes, offset: int, length: int) -> Record | None:
 
 def _parse_head(data: bytes) -> tuple[dict[str, str], int] | None:
     """Return the header fields and the offset of the block; None if `data` is no record."""
-    if not data.startswith(b"WARC/"):
+    if not data.startswith(_MARKS):
         return None
     end = _HEAD_END.search(data, 0, _MAX_HEAD_BYTES)
     if end is None or _PLAIN_START.search(data, 1, end.start()):
@@ -281,13 +294,13 @@ def _parse_head(data: bytes) -> tuple[dict[str, str], int] | None:
         name, _, value = line.partition(":")
         lines = [value.strip()]
         fields.setdefault(name.strip().lower(), lines)
-    if not fields.keys() >= _MANDATORY:
+    if not any(fields.keys() >= each for each in _MANDATORY):
         return None
-    return {name: " ".join(lines) for name, lines in fields.items()}, end.end()
+    return {name: " ".join(lines).lstrip() for name, lines in fields.items()}, end.end()
 
 
 class _SharedMemberError(Exception):
-    """A gzip member contains several records."""
+    """A gzip member contains several records, or only a part of a record."""
 
 
 def _read_plain(file: BinaryIO, at: int) -> Record | int:
@@ -309,12 +322,12 @@ def _read_plain(file: BinaryIO, at: int) -> Record | int:
     following = _find(file, start, _PLAIN_START)
     while following is not None and isinstance(_head_at(file, following), int):
         following = _find(file, following + 1, _PLAIN_START)
-    if following is None:
-        return file.seek(0, io.SEEK_END) - at
-    length = following - at
-    file.seek(max(start, following - len(_END)))
-    if size is not None and size > length - head and file.read(len(_END)) != _END:
-        return length  # incomplete record, followed by records of a later run
+    end = file.seek(0, io.SEEK_END) if following is None else following
+    length = end - at
+    file.seek(max(start, end - len(_END)))
+    may_be_cut = following is None or (size is not None and size > length - head)
+    if may_be_cut and file.read(len(_END)) != _END:
+        return length  # an incomplete record, maybe followed by records of a later run
     file.seek(at)
     return _parse_record(file.read(min(length, MAX_RECORD_BYTES)), at, length) or length
 
@@ -323,7 +336,7 @@ def _head_at(file: BinaryIO, at: int) -> tuple[dict[str, str], int] | int:
     """Return header fields and head size; the number of bytes read if there is no head."""
     file.seek(at)
     head = file.read(_FIRST_STEP)
-    if not head.startswith(b"WARC/"):
+    if not head.startswith(_MARKS):
         return 0
     stop = _HEAD_STOP.search(head)
     if stop is None:
@@ -369,12 +382,24 @@ def _read_member(file: BinaryIO, at: int) -> Record | int:
             head = _parse_head(bytes(data[:_MAX_HEAD_BYTES]))
             if head is not None:
                 record_end = head[1] + (content_length(head[0]) or 0)
-            elif len(data) > _MAX_HEAD_BYTES or not data.startswith(b"WARC/"):
+            elif len(data) > _MAX_HEAD_BYTES or not data.startswith(_MARKS):
                 return size + len(chunk)  # more bytes cannot make this a record
-        if record_end is not None and data.startswith(b"WARC/", record_end + len(_END)):
+        if record_end is not None and data.startswith(_MARKS, record_end + len(_END)):
             raise _SharedMemberError
     end = file.tell() - len(unzip.unused_data)
+    if record_end is not None and size < record_end and _continues_record(file, end):
+        raise _SharedMemberError
     return _parse_record(bytes(data), at, end - at) or size
+
+
+def _continues_record(file: BinaryIO, at: int) -> bool:
+    """Return whether a gzip member at `at` has content that starts no record."""
+    file.seek(at)
+    try:
+        start = zlib.decompressobj(_WBITS).decompress(file.read(_FIRST_STEP), len(_MARKS[0]))
+    except zlib.error:
+        return False
+    return start != b"" and not start.startswith(_MARKS)
 
 
 def _end_of_empty_member(file: BinaryIO, at: int) -> int | None:

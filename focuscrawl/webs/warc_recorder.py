@@ -90,6 +90,7 @@ class WarcRecorder:
         reason: str = "",
         response_headers: Sequence[tuple[str, str]] = (),
         body_raw: bytes = b"",
+        truncated: str = "",
         ip: str | None = None,
     ) -> None:
         """Append an exchange: a ``response`` record and its ``request`` record.
@@ -107,6 +108,8 @@ class WarcRecorder:
             Body with its Content-Encoding. HTTP clients undo the Transfer-Encoding, so that
             header is
             not recorded.
+        truncated : str
+            Reason why the body is incomplete, one of `TRUNCATIONS`; empty if it is complete.
         ip : str, optional
             Address of the server.
         """
@@ -118,8 +121,9 @@ class WarcRecorder:
             about["WARC-IP-Address"] = ip
         answered = [(n, v) for n, v in response_headers if n.lower() != "transfer-encoding"]
         response_id = _new_id()
+        cut = {"WARC-Truncated": truncated} if truncated else {}
         response = _record(
-            {"WARC-Type": "response", "WARC-Record-ID": response_id, **about},
+            {"WARC-Type": "response", "WARC-Record-ID": response_id, **about, **cut},
             "application/http; msgtype=response",
             _http(f"HTTP/1.1 {status} {reason}", answered),
             body_raw,

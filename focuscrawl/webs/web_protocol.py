@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 
 MAX_BODY_BYTES = 10 * 1024 * 1024  #: bytes of a body, compressed and decompressed
+#: reasons of WARC-Truncated: too long, took too long, connection lost, other (WARC 1.1, 5.13)
+TRUNCATIONS = ("length", "time", "disconnect", "unspecified")
 MAX_HEAD_BYTES = 256 * 1024  #: bytes of an HTTP head
 MAX_BLOCK_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES  #: bytes of the decompressed block of a record
 
@@ -49,6 +51,8 @@ class Answer:
         Whether the body exceeds the size limit of a crawl.
     failure : str
         Reason why a recorded response could not be read.
+    truncated : str
+        Reason why the recorded body is incomplete, one of `TRUNCATIONS`; empty if it is complete.
     """
 
     url: str
@@ -57,6 +61,7 @@ class Answer:
     body: bytes
     too_large: bool = field(default=False, repr=False)
     failure: str = field(default="", repr=False)
+    truncated: str = field(default="", repr=False)
 
     def header(self, name: str) -> str | None:
         """Return the first value of the header `name` (in lower case); None if missing."""

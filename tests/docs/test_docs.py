@@ -172,7 +172,9 @@ def test_views_have_the_columns_documented(tmp_path: Path) -> None:
     store = sqlite3.connect(path)
     for name in ("pages", "links", "frontier", "revisits", "models", "events"):
         columns = [row[1] for row in store.execute(f"PRAGMA table_info({name})")]
-        section = re.split(rf"^`{name}`[,:]", TEXTS[REFERENCE], flags=re.MULTILINE)[1]
+        section = re.split(
+            rf"^The (?:view|table) `{name}` ", TEXTS[REFERENCE], flags=re.MULTILINE
+        )[1]
         table = section.split("|---|---|\n")[1].split("\n\n")[0]
         assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == columns, name
     store.close()

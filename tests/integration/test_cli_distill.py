@@ -102,7 +102,7 @@ def test_a_crawl_of_one_host_drops_the_rule_and_says_so(tmp_path: Path) -> None:
     urls = [f"http://h.org/{i}" for i in range(4)]
     folder = stored(tmp_path / "one", urls, [(0, 1), (0, 2), (1, 3)])
     chosen = run(folder)
-    assert "none: all links count, as every link stays on its host" in chosen.output
+    assert "none: all links count, because every link stays on its host" in chosen.output
     for rule, named in (("host", "its host"), ("domain", "its registered domain")):
         line = mistaken("distill", folder, "--sites", rule)
         assert named in line
@@ -157,9 +157,9 @@ def test_mistakes(teas: Path, tmp_path: Path) -> None:
     empty = stored(tmp_path / "empty", ["http://h.org/"], [])
     mistakes: list[tuple[list[str | Path], str]] = [
         ([tmp_path / "nothing"], "contains no crawl"),
-        ([dead], "is linked to from another host: with --sites none"),
-        ([dead, "--sites", "none"], "let the crawl fetch more"),
-        ([empty], "let the crawl fetch more"),
+        ([dead], "use --sites none"),
+        ([dead, "--sites", "none"], "crawl with a larger budget"),
+        ([empty], "crawl with a larger budget"),
         ([teas, "--csv", tmp_path / "no" / "x.csv"], "--csv"),
         ([teas, "--html", tmp_path], "--html"),
     ]

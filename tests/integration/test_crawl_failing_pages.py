@@ -49,4 +49,4 @@ def test_no_page_ends_a_crawl(tmp_path: Path) -> None:
     told = kept.query("SELECT detail FROM events WHERE kind = 'page_failed'")
     assert told == [(failure,)]
     assert said.count("'focuscrawl/failed_on': 1") == 1
-    assert f"failed on     1 page, the last {failure}" in runs[-1].stderr
+    assert f"failed on     1 page, last {failure}" in runs[-1].stderr

@@ -7,9 +7,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from fuzz.raw_server import Answer, RawServer
+
+from focuscrawl.webs import RecordedWeb
 
 from .impatience import impatient
 from .running import BICYCLES, QUICK, Run, crawl
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -161,3 +165,44 @@ def test_the_recording_replays_as_the_same_crawl(
     answered = "SELECT url, status, relevance, topic, bytes FROM pages WHERE status ORDER BY url"
     assert replay.kept.query(answered) == live.kept.query(answered)
     assert replay.kept.stop_reasons == ["frontier_empty"]
+
+
+def test_the_recording_says_which_bodies_are_incomplete_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\nContent-Length: %d\r\n\r\n%b"
+    text = b"<p>bicycle <a href=/lost>x</a> <a href=/image>y</a> <a href=/chunks>z</a>"
+    answers = {
+        "/robots.txt": head % (b"text/plain", 800_000, b"# much\n" * 114_286),
+        "/": head % (b"text/html", len(text), text),
+        "/lost": head % (b"text/html", 5_000, b"<p>" + b"A race of bicycles. " * 20),
+        "/chunks": b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+        b"Transfer-Encoding: chunked\r\n\r\n5\r\n<p>bi\r\n9\r\ncyc",
+        "/image": head % (b"image/png", 100_000, b"\0" * 100_000),
+    }
+    with RawServer(lambda _, path, __: Answer(answers[path]), 1) as server:
+        seeds, lost = f"{server.origins[0]}/", {"DOWNLOAD_FAIL_ON_DATALOSS": 0}
+        settings = SETTINGS | lost | {"DOWNLOAD_MAXSIZE": 1_000_000, "ROBOTSTXT_OBEY": 1}
+        run = crawl(tmp_path / "crawl", **settings, **BICYCLES, seeds=seeds, budget=9)
+    recorded = RecordedWeb(run.kept.folder / "pages.warc.gz")
+    found = {url.partition(seeds)[2]: recorded.fetch(url) for url in recorded.urls()}
+    assert {name: answer and answer.truncated for name, answer in found.items()} == {
+        "": "",
+        "robots.txt": "length",
+        "lost": "disconnect",
+        "chunks": "disconnect",
+        "image": "unspecified",
+    }
+    again = {"web": recorded.path, "FOCUSCRAWL_WARC": 1}
+    replay = crawl(tmp_path / "again", **QUICK, **BICYCLES, **again, seeds=seeds, budget=9)
+    copy = RecordedWeb(replay.kept.folder / "pages.warc.gz")
+    for url in (f"{seeds}lost", f"{seeds}chunks"):
+        answer = copy.fetch(url)
+        assert answer is not None
+        assert answer.truncated == "disconnect"
+    out = tmp_path / "c.warc.gz"
+    focuscrawl("collect", run.kept.folder, "--out", out, "--min-relevance", 0)
+    exported = RecordedWeb(out).fetch(f"{seeds}lost")
+    assert exported is not None
+    assert exported.truncated == "disconnect"

@@ -81,7 +81,7 @@ def test_two_at_once_in_one_folder_are_refused(demo: dict[str, str], tmp_path: P
     folder = tmp_path / "crawl"
     with start(folder, **demo, budget=0) as first:
         first.wait_for(1)
-        assert "being crawled by another process" in refused(folder, **demo, budget=0)
+        assert "in use by another process" in refused(folder, **demo, budget=0)
         run = first.stop(signal.SIGINT)
     assert run.kept.stop_reasons == ["interrupted"]
     urls = run.kept.urls

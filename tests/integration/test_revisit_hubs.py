@@ -126,6 +126,8 @@ def test_new_links_of_a_hub_are_followed(tmp_path: Path) -> None:
     assert sorted(json.loads(line)["url"] for line in lines) == sorted(kept.urls)
     assert f"'focuscrawl/hubs_not_modified': {not_modified}" in done.stderr
     (told,) = [line for line in done.stderr.splitlines() if line.startswith("fetched ")]
-    assert f"; {len(revisits)} hubs again: 2 new links, {not_modified} not modified" in told
+    assert (
+        f"; {len(revisits)} hubs fetched again: 2 new links, {not_modified} not modified" in told
+    )
     events = kept.query("SELECT detail FROM events WHERE kind = 'revisited' ORDER BY id")
     assert (f"{hub}: 2 new links",) in events

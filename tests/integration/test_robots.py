@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import count, pairwise
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -45,8 +45,10 @@ class Moved:
     """
 
     def __init__(self, stack: ExitStack, folder: Path) -> None:
+        addresses = (f"127.0.1.{number}" for number in count(1))  # one host each
+
         def site(robots: str = "") -> Site:
-            return stack.enter_context(serve(lambda _: pages(robots)))
+            return stack.enter_context(serve(lambda _: pages(robots), next(addresses)))
 
         self.free, self.closed = site(), site("User-agent: *\nDisallow: /")
         self.shared = site("User-agent: *\nDisallow: /private")

@@ -64,7 +64,7 @@ def test_an_address_of_a_private_network_is_not_connected_to(
     plan.write_text("\n".join(kept), encoding="utf-8")
     before = len(local_web.requests())
     said = in_rounds(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
-    assert said.splitlines()[-2] == "the frontier is empty: no link is left to follow"
+    assert said.splitlines()[-2] == "the frontier is empty: no links are left to follow"
     ((error,),) = Kept(tmp_path / "crawl").query("SELECT error FROM pages")
     assert error.startswith("PrivateAddressError: 127.0.0.2 is a loopback address")
     assert len(local_web.requests()) == before

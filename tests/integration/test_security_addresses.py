@@ -90,7 +90,7 @@ def test_only_what_is_named_is_reached(nets: Nets, tmp_path: Path) -> None:
         row = pages[_normalised(nets.url(pattern))]
         assert row["status"] == 0
         assert row["error"].startswith("PrivateAddressError: ")
-        assert f"{kind} address; FOCUSCRAWL_PRIVATE_ADDRESSES" in row["error"]
+        assert f"{kind} address; add the address to FOCUSCRAWL_PRIVATE_ADDRESSES" in row["error"]
     redirected = {_normalised(nets.url(MOVES[path])) for path in ("/away", "/away-by-name")}
     assert refused == redirected | {_normalised(nets.url(pattern)) for pattern in REFUSED}
     for pattern in ALLOWED:
@@ -145,7 +145,7 @@ def test_a_slip_in_the_setting_is_one_line(nets: Nets, tmp_path: Path) -> None:
     opened = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8,localhost"}
     run = explore(tmp_path / "crawl", nets.url(FRONT), code=2, **opened)
     (line,) = run.stderr.splitlines()
-    assert "FOCUSCRAWL_PRIVATE_ADDRESSES: 'localhost' is no address" in line
+    assert "FOCUSCRAWL_PRIVATE_ADDRESSES: 'localhost' is neither an address nor a network" in line
     assert not run.kept.folder.exists()
 
 

@@ -10,19 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focuscrawl.apprentice.apprentice import Apprentice, pack_judged_batch
 from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers
 from focuscrawl.apprentice.instances import (
     N_FEATURES,
     InstanceCache,
+    JudgedUrls,
     link_margins,
     make_instances,
     row_margins,
 )
 from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.options import MAX_LINKS
+from focuscrawl.apprentice.options import EVIDENCE, MAX_LINKS, Options
+from focuscrawl.foundation.arrays import unpack_arrays
 
-from .toy_crawl import Toy
+from .toy_crawl import Crawl, Toy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -143,13 +146,29 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
     assert not len(margins(range(50, 50)))
 
 
-def check(cache: InstanceCache, known: LinkTable, n_links: int, urls: NDArray[np.int64]) -> None:
-    """Compare the instances of the cache with instances made anew."""
-    inputs = np.arange(2.0 * len(urls)).reshape(-1, 2)
+def judged(known: LinkTable, urls: NDArray[np.int64]) -> JudgedUrls:
+    """Return URLs that are judged now, with some inputs."""
+    n = len(urls)
+    inputs = np.stack([urls, 2 * urls], axis=1).astype(float)
+    return JudgedUrls(urls, inputs, np.zeros(n), np.full(n, known.pages_ever))
+
+
+def together(parts: list[JudgedUrls]) -> JudgedUrls:
+    return JudgedUrls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def check(cache: InstanceCache, known: LinkTable, n_links: int, learned: JudgedUrls) -> None:
+    """Compare the instances of the cache with those of `make_instances`."""
     expected, _ = make_instances(
-        known, n_links, urls, inputs, unit_length=True, max_links=MAX_LINKS
+        known,
+        n_links,
+        learned.urls,
+        learned.inputs,
+        unit_length=True,
+        max_links=MAX_LINKS,
+        n_pages=learned.n_pages,
     )
-    found = cache.instances(known, n_links, urls, inputs)
+    found = cache.instances(known, n_links, learned)
     assert found.rows.indices.dtype == expected.rows.indices.dtype
     for one, other in (
         (found.rows.indices, expected.rows.indices),
@@ -166,24 +185,73 @@ def check(cache: InstanceCache, known: LinkTable, n_links: int, urls: NDArray[np
         st.tuples(st.integers(0, 6), st.lists(st.integers(0, N_URLS - 1), unique=True)),
         min_size=1,
         max_size=8,
-    )
+    ),
+    st.integers(1, 40),
 )
-def test_a_cache_from_lesson_to_lesson(lessons: list[tuple[int, list[int]]]) -> None:
+def test_a_cache_from_training_to_training(
+    trainings: list[tuple[int, list[int]]], remembered: int
+) -> None:
     known, cache, pages = grown(12), InstanceCache(unit_length=True, max_links=MAX_LINKS), 12
-    for more, wanted in lessons:
-        grown(more, known, pages)
+    learned: list[JudgedUrls] = []
+    fetched: set[int] = set()
+    for more, wanted in trainings:
+        met = set(known.target.data.tolist()) - fetched
+        new = [v for v in wanted if v in met]
+        fetched |= set(new)
+        learned.append(judged(known, np.array(new, np.int64)))
+        n_links = len(known)
+        grown(more, known, pages)  # pages expanded during a training are not in it
         pages += more
-        n_links = len(known) - (5 if more else 0)  # what comes during a lesson is not in it
-        met = set(known.target.data[:n_links].tolist())
-        check(cache, known, n_links, np.array([v for v in wanted if v in met], np.int64))
+        check(cache, known, n_links, together(learned).latest(remembered))
 
 
 @pytest.mark.parametrize("same_links", [True, False])
 def test_a_cache_after_links_were_forgotten(same_links: bool) -> None:
     known, cache = grown(20), InstanceCache(unit_length=True, max_links=MAX_LINKS)
-    urls = np.unique(known.target.data[-30:])
-    check(cache, known, len(known), urls)
+    learned = judged(known, np.unique(known.target.data[-30:]))
+    check(cache, known, len(known), learned)
     kept = known.without_pages(np.arange(20) < 10, len(known))
     if not same_links:
         grown(15, kept, 20)
-    check(cache, kept, len(kept), urls)
+    check(cache, kept, len(kept), learned)
+
+
+@pytest.mark.parametrize("evidence", EVIDENCE)
+def test_a_prefix_of_a_crawl_gives_the_instances_of_the_whole_crawl(evidence: str) -> None:
+    web = Toy()
+    web.targets[:, 0] = np.arange(len(web.targets))  # each page links to itself
+    crawl = Crawl(web, Apprentice(Options(batch=10, evidence=evidence)))
+    at_prefix: dict[int, list[tuple[list[int], list[float], list[float]]]] = {}
+    for _ in range(12):
+        batch = unpack_arrays(pack_judged_batch(crawl.run(7).apprentice) or b"")
+        ends = np.cumsum(batch["lengths"]).tolist()
+        rows = [
+            (batch["indices"][a:b].tolist(), batch["values"][a:b].tolist(), dense.tolist())
+            for a, b, dense in zip([0, *ends], ends, batch["dense"], strict=False)
+        ]
+        n = len(batch["y"])
+        at_prefix[n] = rows
+    whole = at_prefix[max(at_prefix)]
+    assert len(at_prefix) > 8
+    for rows in at_prefix.values():
+        assert rows == whole[: len(rows)]
+
+
+def test_an_instance_has_the_links_of_pages_fetched_before_and_none_to_itself() -> None:
+    web, apprentice = Toy(n=30, out=3), Apprentice(Options())
+    web.targets[:] = [[0, 1, 2]]
+    web.visit(apprentice, [0, 5, 2, 1, 9])
+    table, learned = apprentice.table, apprentice.memory.buffer.judged
+    assert learned.urls.tolist() == [2, 1]
+    _, owner = make_instances(
+        table,
+        len(table),
+        learned.urls,
+        learned.inputs,
+        unit_length=True,
+        max_links=MAX_LINKS,
+        each_link=True,
+        n_pages=learned.n_pages,
+    )
+    # links from 0 and 5; from 0, 5 and 2; never from 1 and 9
+    assert owner.tolist() == [0, 0, 1, 1, 1]

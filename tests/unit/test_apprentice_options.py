@@ -186,11 +186,17 @@ def test_so_many_links_into_a_url_are_learned_from(links_into: int) -> None:
     options = Options(learner="nb", evidence="first", links_into=links_into, batch=1000)
     crawl = Crawl(Pages(options), Apprentice(options)).run(60)
     table = crawl.apprentice.table
-    judged = crawl.apprentice.memory.buffer.judged.urls
-    into = np.bincount(table.target.data, minlength=table.n_urls)[judged]
+    judged = crawl.apprentice.memory.buffer.judged
+    expanded = table.expansion.data[table.page.data]
+    into = np.array(
+        [
+            np.sum((table.target.data == url) & (expanded < n_pages))
+            for url, n_pages in zip(judged.urls, judged.n_pages, strict=True)
+        ]
+    )
     assert into.max() > 3
-    lesson = crawl.apprentice.learn()
-    assert lesson.instances == np.minimum(into, links_into or into.max()).sum()
+    training = crawl.apprentice.learn()
+    assert training.instances == np.minimum(into, links_into or into.max()).sum()
 
 
 # -- inputs ------------------------------------------------------------------------------------

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 import re
 from collections import Counter
 from datetime import UTC, date, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -18,8 +20,10 @@ from focuscrawl.collection.collection import (
     Collection,
     ExportedPage,
     ExportOptions,
+    _exported_page,
     collect,
     split_into_chunks,
+    to_row,
 )
 from focuscrawl.collection.export_files import (
     arrow_schema,
@@ -37,6 +41,7 @@ from focuscrawl.collection.origin import (
 )
 from focuscrawl.completeness.recall_estimate import RecallEstimate
 from focuscrawl.errors import UserError
+from focuscrawl.report.plain_text import escape_csv_cell
 from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
 from focuscrawl.text.text_store import TextStore
@@ -207,6 +212,42 @@ def test_what_pages_ask_of_robots_is_told_wherever_they_say_it() -> None:
     assert read_robots_signals(Answer("http://a.example/", 200, [], b"")) == []
     many = b"<meta name=robots content='%s'>" % b",".join(b"%d" % n for n in range(9_000))
     assert len(read_robots_signals(Answer("http://a.example/", 200, [], many))) == 20
+
+
+LIST = (
+    'Results of the race;=first\n- "Anna", +3\n-\tBen; @home\n= all\n+1;-2\tof the team. The end.'
+)
+
+
+@pytest.mark.parametrize("ahead", ["", "=1+1 ", "- ", "\uff1d", "; =", "@"])
+def test_offsets_and_hash_fit_the_text_of_a_csv_file(tmp_path: Path, ahead: str) -> None:
+    pytest.importorskip("semantic_text_splitter")
+    found = collection()
+    (page,) = found.pages
+    text = ahead + LIST
+    page.content = dataclasses.replace(page.content, text=text, markdown=text, author=text)
+    page.hash = sha256(text.encode()).hexdigest()
+    out = tmp_path / "c.csv"
+    write_collection(found, out, chunk=30)
+    assert all(line.startswith('"') for line in out.read_text().splitlines()[:2])
+    (row,) = csv.DictReader(io.StringIO(out.read_text(), newline=""))
+    for name in ("text", "markdown"):
+        assert row[name] == ("'" if ahead else "") + text
+    assert row["author"] == escape_csv_cell(text)
+    given = row["text"].removeprefix("'")
+    assert sha256(given.encode()).hexdigest() == row["hash"]
+    parts = [given[slice(*map(int, each.split("-")))] for each in row["chunks"].split()]
+    assert len(parts) > 2
+    assert "".join("".join(parts).split()) == "".join(text.split())
+    assert "apostrophe" in (tmp_path / "c.csv.datasheet.md").read_text()
+
+
+def test_the_hash_is_of_the_text_as_written(tmp_path: Path) -> None:
+    page = {"seq": 1, "url": "u", "fetched_at": "2024-05-06", "relevance": 1.0}
+    text = dataclasses.replace(collection().pages[0].content, text=f"a{OBEYED}\ud800\r\nb")
+    found = _exported_page({**page, "topic": "", "title": ""}, text)  # type: ignore[arg-type]
+    row = to_row(found)
+    assert row["hash"] == sha256(row["text"].encode()).hexdigest()
 
 
 def test_what_is_not_known_of_pages_is_not_made_up(tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def test_a_page_that_the_critic_fails_on_is_recorded_and_the_crawl_goes_on(
     again.flush()
     summary = Summary.of(again.store)
     assert summary.page_failures == (1, f"{at('/dull')}: {FAILED_ON_IT}")
-    assert f"failed on     1 page, the last {at('/dull')}: critic failed" in summary.text()
+    assert f"failed on     1 page, last {at('/dull')}: critic failed" in summary.text()
     again.close("frontier_empty")
 
 

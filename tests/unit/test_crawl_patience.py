@@ -83,7 +83,7 @@ def test_what_better_links_waited_is_in_the_summary(web: Shelf, tmp_path: Path) 
     summary = Summary.of(again.store)
     assert summary.overtaken == {"jazz.example": overtaken}
     assert summary.priority_fidelity == again.priority_fidelity
-    assert "while jazz.example was busy" in summary.text()
+    assert "otherwise jazz.example was busy" in summary.text()
     again.close("budget")
 
 

@@ -155,7 +155,7 @@ def test_pages_that_all_say_the_same() -> None:
 
 def test_files_of_urls_are_checked(tmp_path: Path) -> None:
     path = tmp_path / "good.txt"
-    with pytest.raises(UserError, match=r"good\.txt: cannot be read"):
+    with pytest.raises(UserError, match=r"good\.txt cannot be read"):
         read_urls(path)
     path.write_text("# nothing\n")
     with pytest.raises(UserError, match="no URLs"):

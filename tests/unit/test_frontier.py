@@ -24,13 +24,19 @@ class FrontierMachine(RuleBasedStateMachine):
         self.host: dict[int, int] = {}
         self.active: list[int] = []
         self.ready = dict.fromkeys(range(HOSTS), 0.0)
+        self.delayed: dict[int, float] = {}
+        self.frontier.set_limit(0, 1)
         self.left: set[int] = set()
         self.deferred: set[int] = set()
         self.arranged: tuple[SortedQueues, dict[int, float]] | None = None
 
     def _has_room(self, host: int) -> bool:
         under_way = sum(self.host[url] == host for url in self.active)
-        return under_way < 2 and self.ready[host] <= self.now
+        return under_way < self._limit(host) and self.ready[host] <= self.now
+
+    @staticmethod
+    def _limit(host: int) -> int:
+        return 1 if host == 0 else 2
 
     @rule(url=st.integers(0, 60), host=st.integers(0, HOSTS - 1), score=SCORES)
     def push(self, url: int, host: int, score: float) -> None:
@@ -60,11 +66,14 @@ class FrontierMachine(RuleBasedStateMachine):
     def update(self, data: st.DataObject) -> None:
         urls = data.draw(st.lists(st.integers(0, 60), unique=True, max_size=8))
         scores = [data.draw(SCORES) for _ in urls]
-        move = self.frontier.rescore if data.draw(st.booleans()) else self.frontier.update
+        all_at_once = data.draw(st.booleans())
+        move = self.frontier.rescore if all_at_once else self.frontier.update
         move(np.array(urls, dtype=np.int64), np.array(scores, dtype=np.float64))
         for url, score in zip(urls, scores, strict=True):
             if url in self.waiting and self.waiting[url] != np.inf:
                 self.waiting[url] = score
+                if score == np.inf and not all_at_once:  # as when the URL is pushed again
+                    self.deferred.discard(url)
 
     @rule(data=st.data())
     def sort_queues(self, data: st.DataObject) -> None:
@@ -102,7 +111,7 @@ class FrontierMachine(RuleBasedStateMachine):
             del self.waiting[best]
             self.active.append(best)
             self.left.add(best)
-            self.ready[self.host[best]] = self.now + 1.0
+            self.ready[self.host[best]] = self.delayed[best] = self.now + 1.0
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
@@ -121,6 +130,14 @@ class FrontierMachine(RuleBasedStateMachine):
         if back:
             self.left.discard(url)
             self.push(url, self.host[url], 0.5)
+
+    @precondition(lambda self: self.active)
+    @rule(data=st.data())
+    def cancel_delay(self, data: st.DataObject) -> None:
+        url = data.draw(st.sampled_from(self.active))
+        self.frontier.cancel_delay(url, self.now)
+        if self.ready[self.host[url]] == self.delayed[url]:
+            self.ready[self.host[url]] = self.now
 
     @precondition(lambda self: self.host)
     @rule(data=st.data(), seconds=st.sampled_from([0.2, 3.0, np.inf]))
@@ -160,7 +177,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.ready[host]
             for host in {self.host[url] for url in self.waiting.keys() - self.deferred}
             if self.now < self.ready[host] < np.inf
-            and sum(self.host[url] == host for url in self.active) < 2
+            and sum(self.host[url] == host for url in self.active) < self._limit(host)
         ]
         if waits:
             ready = self.frontier.next_ready()

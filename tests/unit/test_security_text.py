@@ -19,7 +19,13 @@ from focuscrawl.engine.lean_settings import SanitizedRecord
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import PlainCsvItemExporter, PlainXmlItemExporter
 from focuscrawl.foundation.urls import normalize, without_credentials
-from focuscrawl.report.plain_text import escape_csv_cell, one_line, printable, strip_controls
+from focuscrawl.report.plain_text import (
+    escape_csv_cell,
+    escape_csv_field,
+    one_line,
+    printable,
+    strip_controls,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,6 +87,23 @@ def test_items_in_csv_hold_no_formula_and_no_half_a_character() -> None:
         ["title", "score", "error", "name"],
         ["'=1+1", "-0.5", "", "half ? of it"],
     ]
+
+
+@given(st.lists(st.one_of(BEGINNINGS, BETWEEN, st.text(max_size=3))).map("".join))
+def test_a_main_text_in_csv_only_gets_an_apostrophe_in_front(text: str) -> None:
+    plain = strip_controls(text)
+    first = plain.lstrip(f';\n\t" {HIDDEN}{SPACES}')[:1]
+    shown = escape_csv_field("text", text)
+    if unicodedata.normalize("NFKC", first) in {*"=+-@"} or plain.startswith("\t"):
+        assert shown == f"'{plain}"
+    assert shown in (plain, f"'{plain}")
+    assert escape_csv_field("title", text) == escape_csv_cell(text)
+    assert escape_csv_field("text", 5) == 5
+
+
+def test_main_texts_of_items_in_csv_are_quoted_and_whole() -> None:
+    written = exported(PlainCsvItemExporter, {"text": "a;=1\n-b", "title": "a;=1", "n": 5})
+    assert written == '"text","title","n"\r\n"a;=1\n-b","a;\'=1",5\r\n'
 
 
 @given(st.text(st.characters()), st.lists(st.text(st.characters(categories=["Cc", "Cs", "Lu"]))))

@@ -164,7 +164,7 @@ def test_a_folder_belongs_to_one_crawl_and_one_process_at_a_time(tmp_path: Path)
     folder = CrawlFolder(tmp_path / "deep" / "crawl")
     store = folder.open_store({"topic": "/A"}, {"note": "for people"})
     assert store.identity()["note"] == "for people"
-    with pytest.raises(UserError, match="being crawled by another process"):
+    with pytest.raises(UserError, match="in use by another process"):
         CrawlFolder(folder.path).open_store({"topic": "/A"}, {})
     store.close()
     folder.release()

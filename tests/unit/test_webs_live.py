@@ -9,13 +9,17 @@ from fuzz.raw_server import Answer, RawServer
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
-from focuscrawl.webs import WarcRecorder
+from focuscrawl.webs import RecordedWeb, WarcRecorder
 from focuscrawl.webs.live_web import LiveWeb
+
+from .archives import fetched
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.webs import Answer as Page
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 def fetch(data: bytes, folder: Path) -> Page:
@@ -33,6 +37,14 @@ def status(number: str) -> bytes:
 def test_an_answer_with_an_odd_status_is_one(tmp_path: Path) -> None:
     answer = fetch(status("599"), tmp_path)
     assert (answer.status, answer.body) == (599, b"ok")
+
+
+@pytest.mark.parametrize(("length", "reason"), [(2, ""), (5, "disconnect"), (None, "")])
+def test_a_lost_connection_is_recorded(length: int | None, reason: str, tmp_path: Path) -> None:
+    head = b"" if length is None else b"\r\nContent-Length: %d" % length
+    assert fetch(b"HTTP/1.1 200 OK" + head + b"\r\n\r\nok", tmp_path).truncated == reason
+    (url,) = RecordedWeb(tmp_path / "pages.warc.gz").urls()
+    assert fetched(RecordedWeb(tmp_path / "pages.warc.gz"), url).truncated == reason
 
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

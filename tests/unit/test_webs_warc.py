@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import zlib
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -99,6 +101,80 @@ def test_a_wrong_length_costs_no_other_record(wrong: int | None, packed: bool) -
         again = read_record(data[r.offset :][: r.length], r.offset, packed)
         assert again is not None
         assert again.block == r.block
+
+
+@pytest.mark.parametrize("wrong", [None, 0, 3, 200])
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_wrong_length_of_the_last_record(wrong: int | None, packed: bool) -> None:
+    odd = record(9, b"the last body", length=wrong)
+    if wrong is None:
+        odd = odd.replace(b"content-length", b"x-length")
+    records = [RECORDS[0], odd]
+    found, scanned = scan(b"".join(members(records) if packed else records))
+    assert [r.block for r in found] == [BODIES[0], b"the last body"]
+    assert (scanned.truncated_at, scanned.damaged) == (None, 0)
+    if not packed:  # without the empty lines nobody knows whether the record is complete
+        for cut in range(1, 14):
+            found, scanned = scan(b"".join(records)[:-cut])
+            assert [r.block for r in found] == BODIES[:1]
+            assert scanned.truncated_at == len(RECORDS[0])
+
+
+HEADS = {
+    "no id": "WARC/1.0\nWARC-Type: response\nWARC-Date: 2020-01-01T00:00:00Z\nContent-Length: 4",
+    "no date": "WARC/1.1\nWARC-Type: response\nWARC-Record-ID: <urn:x>\nContent-Length: 4",
+    "no length": "WARC/1.0\nWARC-Type: response\nWARC-Record-ID: <urn:x>",
+    "folded": "WARC/0.17\nWARC-Type:\n response\nWARC-Record-ID:\n\t<u>\nContent-Length:\n 4",
+    "upper case": "WARC/1.1\nWARC-TYPE: RESPONSE\nWARC-RECORD-ID: <URN:X>\nCONTENT-LENGTH: 4",
+    "lower case": "warc/1.0\nwarc-type: response\nwarc-record-id: <urn:x>\ncontent-length: 4",
+}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_heads_as_some_writers_write_them(head: str, newline: str, packed: bool) -> None:
+    lines = [*head.split("\n"), "WARC-Target-URI: http://a.example/", "", "body"]
+    one = newline.join(lines).encode() + b"\r\n\r\n"
+    records = [one, RECORDS[0], one, one.replace(b"body", b"longer", 1)]
+    found, scanned = scan(b"".join(members(records) if packed else records))
+    assert [r.block for r in found] == [b"body", BODIES[0], b"body", b"longer"]
+    assert [r.type for r in found] == ["response", "resource", "response", "response"]
+    assert (scanned.truncated_at, scanned.damaged) == (None, 0)
+
+
+@pytest.mark.parametrize("at", [200, 210, 230])
+def test_a_record_split_over_gzip_members_is_refused_with_the_way_out(at: int) -> None:
+    data = record(1, b"first " * 20) + record(2, b"second " * 20)
+    with pytest.raises(UserError, match="warcio recompress"):
+        scan(b"".join(members([data[:at], data[at : at + 100], data[at + 100 :]])))
+
+
+CONFORMANCE = Path(os.environ.get("FOCUSCRAWL_CONFORMANCE", "../shared/conformance")) / "warc"
+NOT_BY_RECORD = {"example-bad-non-chunked.warc.gz", "example-wrong-chunks.warc.gz"}
+
+
+@pytest.mark.parametrize(
+    "path", sorted(CONFORMANCE.glob("*/*.warc*")) + sorted(CONFORMANCE.glob("*/warc/*.warc"))
+)
+def test_records_that_fastwarc_reads_are_read(path: Path) -> None:
+    fastwarc = pytest.importorskip("fastwarc.warc")
+    theirs = []
+    with path.open("rb") as file, suppress(OSError):  # of the first invalid head
+        for each in fastwarc.ArchiveIterator(file, parse_http=False):
+            block, length = each.reader.read(), each.headers.get("Content-Length", "")
+            if each.headers.get("WARC-Type") and length.isdigit() and len(block) == int(length):
+                theirs.append(block)  # a complete record
+    with path.open("rb") as file:
+        if path.suffix in {".lz4", ".bad"} or path.name in NOT_BY_RECORD:
+            with pytest.raises(UserError, match=r"warcio recompress|name a \.warc"):
+                list(WarcScan(path, file))
+        elif theirs:
+            ours = [each.block for each in WarcScan(path, file)]
+            assert len(ours) >= len(theirs)
+            for block, other in zip(ours, theirs, strict=False):
+                # they differ where a length is wrong: fastwarc believes the length
+                assert block.startswith(other) or other.startswith(block)
 
 
 @pytest.mark.parametrize("between", [b"\r\n", b"\n", b"\r\n\r\n\r\n", b"\n\n"])

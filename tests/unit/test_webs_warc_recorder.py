@@ -75,6 +75,19 @@ def test_an_exchange_comes_back(tmp_path: Path) -> None:
     assert response[2].get_header("X-Evil") is None
 
 
+@pytest.mark.parametrize("reason", ["length", "time", "disconnect", "unspecified", ""])
+def test_the_reason_of_an_incomplete_body_comes_back(reason: str, tmp_path: Path) -> None:
+    path = tmp_path / "crawl.warc.gz"
+    with WarcRecorder(path) as recorder:
+        recorder.record(url=HOST, at=AT, body_raw=b"half a pa", truncated=reason)
+    assert fetched(RecordedWeb(path), HOST).truncated == reason
+    with path.open("rb") as file:
+        found = [
+            (r.rec_type, r.rec_headers.get_header("WARC-Truncated")) for r in ArchiveIterator(file)
+        ]
+    assert found == [("warcinfo", None), ("response", reason or None), ("request", None)]
+
+
 def test_digests_hold_for_warcio(tmp_path: Path) -> None:
     path = tmp_path / "crawl.warc.gz"
     with WarcRecorder(path) as recorder:
