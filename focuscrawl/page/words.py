@@ -83,8 +83,8 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     r"""Split the texts of a page into tokens.
 
     A token is a run of letters, digits and their marks within a leaf, in lower case and composed
-    (Unicode NFC). Characters that nobody sees, such as soft hyphens, do not end a run. Runs of
-    more than `MAX_TOKEN_LENGTH` characters are left out, or split if their script has no spaces.
+    (Unicode NFC). Invisible characters, such as soft hyphens, do not end a run. Runs of more than
+    `MAX_TOKEN_LENGTH` characters are left out, or split if their script has no spaces.
 
     Parameters
     ----------
