@@ -46,13 +46,9 @@ logger = logging.getLogger(__name__)
 
 REPLAY_TIME = 0.0  # time passed to `Crawl.next` in a replay, which has no clock
 _WAIT = 0.001  # seconds between two calls of `Crawl.next` in a replay
-_UNKNOWN = ("application/octet-stream", "binary/octet-stream")
-# media types of bodies that can be PDF, and of bodies that can be a site map or a feed
-_PDF = ("application/pdf", "application/x-pdf", *_UNKNOWN)
-_SITE_MAPS = (
-    *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
-    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNKNOWN),
-)
+# media types of bodies that can be PDF, and of files that are surely no site map and no feed
+_PDF = ("application/pdf", "application/x-pdf", "application/octet-stream", "binary/octet-stream")
+_MEDIA = ("image/", "audio/", "video/", "font/")
 
 
 class Crawl(CrawlState):
@@ -247,7 +243,8 @@ class Crawl(CrawlState):
         """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
-        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id, media_type)
+        is_media = media_type.startswith(_MEDIA)
+        return not is_media and self._can_be_site_map_or_feed(url_id, media_type)
 
     def _can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
         discovery = self.part(Discovery)

@@ -19,6 +19,7 @@ from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import detect_language
 from focuscrawl.page.parser_process import WorkerProcess, serve_requests
+from focuscrawl.page.words import count_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -125,14 +126,14 @@ def extract_text(
             text = extract_plain_text(html, main_content=True, alt_texts=False, list_bullets=False)
             markdown = extract_plain_text(html, main_content=True, alt_texts=False)
     used = extractor
-    if len(text.split()) < _MIN_WORDS:
+    if count_words(text) < _MIN_WORDS:
         visible = extract_plain_text(html, main_content=False, alt_texts=False)
-        if len(visible.split()) > len(text.split()):
+        if count_words(visible) > count_words(text):
             text, markdown, used = visible, visible, VISIBLE
     text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
-    declared = "" if root is None else root.getattr("lang") or ""
+    declared = "" if root is None else root.getattr("lang") or root.getattr("xml:lang") or ""
     language, confidence = detect_language(text, declared)
     return PageText(
         text=text,

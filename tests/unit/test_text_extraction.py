@@ -1,5 +1,7 @@
 """The main text of pages, what they say of themselves, and where both are kept."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import sqlite3
@@ -50,6 +52,42 @@ def test_text_and_what_the_page_says_of_itself(extractor: str) -> None:
     assert 0.9 < found.confidence <= 1
     assert found.canonical == "https://a.example/bridges"
     assert found.license == "https://creativecommons.org/licenses/by/4.0/"
+
+
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+@pytest.mark.parametrize(
+    ("sentences", "language"),
+    [
+        (
+            "自行车是一种由人力驱动的交通工具，通常有两个轮子。越来越多的城市修建了自行车专用道。",
+            "zh",
+        ),
+        (
+            "自転車は人間の力で動く乗り物です。ふつうは二つの車輪があり、ペダルをこいで進みます。",
+            "ja",
+        ),
+        ("การปั่นจักรยานเป็นกิจกรรมที่ดีต่อสุขภาพและช่วยลดมลพิษในเมืองใหญ่ของประเทศไทย", "th"),
+    ],
+)
+def test_an_article_without_spaces_is_main_text(
+    sentences: str, language: str, extractor: str
+) -> None:
+    menu = "".join(f"<li><a href=/{n}>菜单 {n}</a>" for n in range(30))
+    article = "".join(f"<p>{sentences}{n}</p>" for n in range(8))
+    page = f"<html><title>T</title><body><nav><ul>{menu}</ul></nav><article>{article}</article>"
+    found = extract_text(
+        page.encode(), "https://a.example/", encoding="utf-8", extractor=extractor
+    )
+    assert found.extractor == extractor
+    assert sentences in found.text
+    assert "菜单" not in found.text
+    assert found.language == language
+
+
+def test_xml_lang_declares_the_language() -> None:
+    assert extract_text(b"<html xml:lang=de-AT><p>Jazz", "https://a.example/").language == "de"
+    both = b"<html lang=fr xml:lang=de><p>Jazz"
+    assert extract_text(both, "https://a.example/").language == "fr"
 
 
 def test_a_page_without_main_text_gives_what_is_visible() -> None:
