@@ -141,7 +141,7 @@ class PageFeatures(PackedRecord):
         return features
 
     def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
-        """Iterate over the features of groups of links.
+        """Iterate over the features of the page for each group of links.
 
         Parameters
         ----------

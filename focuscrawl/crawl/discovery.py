@@ -1,4 +1,4 @@
-"""Discovery of pages that no page links to, by site maps, feeds and ``hreflang``.
+"""Finds pages that no page links to, by site maps, feeds and ``hreflang`` attributes.
 
 A site map or a feed is queued and fetched like a page, and counts against the budget. The strategy
 scores the URLs in a site map or a feed like the links of a page.

@@ -192,7 +192,7 @@ class CrawlState:
         self.duplicates.clear()
 
     def part(self, kind: type[P]) -> P | None:
-        """Return the part of a class, or None if the crawl has none."""
+        """Return the crawl's part that has a given class, or None without such a part."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------

@@ -148,9 +148,9 @@ def limit_connections(
 ) -> None:
     """Limit and mend response headers, check server addresses, and disable Twisted's retries.
 
-    Twisted reads headers, including early hints, without a limit. It refuses a response if one
-    field is invalid. Twisted also repeats a request immediately, without the host's delay, if a
-    persistent connection was closed.
+    Twisted reads headers, including early hints, without a limit. Twisted also refuses a response
+    if one header field is invalid. Twisted also repeats a request immediately, without the host's
+    delay, if a persistent connection was closed.
 
     Parameters
     ----------

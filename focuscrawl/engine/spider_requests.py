@@ -160,8 +160,8 @@ class RequestFile:
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
         """Read the file of an earlier run, and rewrite it without requests that are done.
 
-        Returns requests for pages that were fetched, but not for the spider. The last line may be
-        incomplete, if the run was killed.
+        The method returns requests for pages that were fetched, but not for the spider. The last
+        line may be incomplete, if the run was killed.
         """
         if not self._path.exists():
             return []
@@ -309,7 +309,8 @@ class SpiderRequests:
     deliberately repeated requests, and requests for fetched pages. Their answers are not judged
     or recorded, but count against the budget.
 
-    ``failed`` is called with every failure of a request for a page, before its own errback.
+    The callable ``failed`` is called with every failure of a request for a page, before the
+    errback of the request.
     """
 
     def __init__(

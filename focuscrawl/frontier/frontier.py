@@ -129,7 +129,7 @@ class Frontier:
 
     @property
     def all_deferred(self) -> bool:
-        """Whether there are deferred URLs, and all queued URLs are at skipped hosts."""
+        """Whether URLs are deferred and no URL is queued except at skipped hosts."""
         return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.n_at_skipped_hosts
 
     def score(self, url: int) -> float:

@@ -159,7 +159,8 @@ def rank_candidates(
 ) -> list[tuple[Candidate, float]]:
     """Return candidates with their similarity to the keywords, the most similar first.
 
-    Candidates without a keyword in title and description are left out. Ties keep their order.
+    Candidates without a keyword in title and description are left out. Candidates with equal
+    similarity keep their order.
     """
     texts = [f"{each.title} {each.description}" for each in candidates]
     scores = keywords.similarity(texts).tolist()

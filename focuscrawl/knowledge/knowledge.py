@@ -288,11 +288,11 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     """Estimate the rate of change of pages, as a Poisson process.
 
     The estimator is that of Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3
-    (2003), section 4.2. If X of n visits at intervals I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of this estimator is smaller than that of
-    X / (n I), because several changes between two visits count as one. In this function, I is the
-    mean interval, and `_PRIOR_VISITS` visits with the mean share of changes of all pages are added
-    to n and X.
+    (2003), section 4.2. If X of n visits at intervals of length I found a change, the rate is
+    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of this estimator is smaller than that of X / (n
+    I), because several changes between two visits count as one. In this function, I is the mean
+    interval, and `_PRIOR_VISITS` visits with the mean share of changes of all pages are added to n
+    and X.
 
     Parameters
     ----------

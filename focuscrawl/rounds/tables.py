@@ -1,4 +1,4 @@
-"""Tables of a crawl in rounds: files that appear complete, on any file system of PyArrow.
+"""Tables of a crawl in rounds: files, written atomically, on any file system of PyArrow.
 
     ======================= ====================================================================
     ``plan.json``           the configuration of the crawl

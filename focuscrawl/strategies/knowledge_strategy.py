@@ -46,8 +46,8 @@ class Learnable(LinkStrategy):
     """Score links by keywords in the anchor, a prediction for the URL, and the page's relevance.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
-    approach to topic-specific web resource discovery (2002); see methods 8. The score of a link in
-    a first crawl, and in a crawl with knowledge of earlier crawls::
+    approach to topic-specific web resource discovery (2002); see methods 8. A first crawl, and a
+    crawl with knowledge of earlier crawls, score a link by::
 
         score(u, v) = alpha sim(keywords, anchor) + (1 - alpha) R(u)
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)
