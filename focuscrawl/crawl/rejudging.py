@@ -431,9 +431,9 @@ def _parse_request(request: Path) -> tuple[str, str, str | None]:
 class TopicChange(Part):
     """Judges the pages of a running crawl again when another critic is requested.
 
-    The crawl first records the fetches in flight and starts no others. Then a background thread
-    judges all pages again and restores the crawl. Meanwhile only the background thread may use the
-    frontier and the URLs, see `CrawlState.reloading`.
+    The crawl first records the fetches in flight and starts no new fetches. Then a background
+    thread judges all pages again and restores the crawl. Meanwhile only the background thread may
+    use the frontier and the URLs, see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -264,7 +264,7 @@ class CrawlState:
     def budget_spent(self) -> int:
         """Fetches counted against the budget; an answer "not modified" counts as less than one.
 
-        Requests that bypass the frontier count, too.
+        Requests that bypass the frontier also count against the budget.
         """
         saved = int(self._not_modified * (1.0 - self.config.not_modified_cost))
         return self.fetched + self._fetched_again - saved

@@ -102,7 +102,7 @@ class ApprenticeStrategy(Strategy):
         return _model_update(update, update.snapshot.observed)
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the model by that of `update`."""
+        """Replace the present model by the model of `update`."""
         self.model_version = update.version
         urls, scores = self._apprentice.adopt(update.model)
         update.state = self._apprentice.state(update.model)

@@ -205,8 +205,8 @@ class Strategy(ABC):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page` and their targets.
 
-        For a long page of a live crawl, this method runs in a background thread. Meanwhile, the
-        crawl calls no other method than `learn` and `split_memo`.
+        For a long page of a live crawl, this method runs in a background thread. During this call,
+        the crawl calls only the methods `learn` and `split_memo`.
         """
 
     @abstractmethod
@@ -253,13 +253,13 @@ class Strategy(ABC):
     def learn(self) -> ModelUpdate:
         """Train a new model on all observed fetches.
 
-        This method runs in a background thread, one training at a time. Meanwhile, `expand` and
-        `observe` use the present model.
+        This method runs in a background thread, one training at a time. During the training,
+        `expand` and `observe` use the present model.
         """
         raise NotImplementedError
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the model by that of `update`.
+        """Replace the present model by the model of `update`.
 
         Returns
         -------

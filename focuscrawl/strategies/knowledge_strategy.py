@@ -254,7 +254,7 @@ class CorrectedStrategy(Strategy):
         return update
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the model by that of `update`."""
+        """Replace the present model by the model of `update`."""
         self.model_version = update.version
         return self._corrected(self._learner.adopt(update))
 
