@@ -27,8 +27,8 @@ class Labels:
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
     labels are close to 1. `GradedLabels` distinguish clearly relevant pages from borderline pages.
     With a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w
-    times the plain label plus 1 - w times the graded label. A tunnel reward uses the grade at the
-    time of the fetch.
+    times the plain label plus 1 - w times the graded label. A tunnel reward sums the grades that
+    pages had when they were fetched.
     """
 
     def __init__(self, options: Options) -> None:

@@ -55,9 +55,9 @@ class NameTable:
 class Host:
     """The queue of a host and its politeness state.
 
-    Links from the last sorting of the whole frontier are in a sorted run, later links in a heap.
-    An entry is outdated if its URL has left the queue or has another key. Outdated entries stay
-    and are skipped.
+    Links from the last sorting of the whole frontier are in a sorted run, and later links are in a
+    heap. An entry is outdated if its URL has left the queue or has another key. Outdated entries
+    stay and are skipped.
 
     Attributes
     ----------
