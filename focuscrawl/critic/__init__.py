@@ -1,7 +1,7 @@
 """The critic: judges whether a page is on the topic [F99 section 3.1, A02 section 2.3].
 
-The package contains the protocol of critics, the critics of focuscrawl, and code to train, check
-and save critics. Strategies and the apprentice decide which links to follow.
+This package contains the protocol of critics, the critics of focuscrawl, their training, their
+checks and their files. The packages `strategies` and `apprentice` decide which links to follow.
 """
 
 from focuscrawl.critic.critic_files import load_critic
