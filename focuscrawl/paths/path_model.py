@@ -190,7 +190,7 @@ class PathModel:
         return _normalised(np.where(starts, page, -np.inf))
 
     def start_label_probabilities_as_printed(self, page: Floats) -> Floats:
-        """Return Pr(label) of a start page by equation 6 of [C], as if any state came before."""
+        """Return Pr(label) of a start page by equation 6 of [C]; earlier states have weight 1."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
         if self.states.one_state:  # the preceding state is a page, not a link
