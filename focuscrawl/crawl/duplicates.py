@@ -119,8 +119,8 @@ def _murmur_finalizer(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 class MinHashIndex:
     """Index of the sketches of the last pages that were not near-duplicates.
 
-    The content depends only on the order of the pages, so that a resumed crawl finds the same
-    near-duplicates as an uninterrupted crawl.
+    The content of the index depends only on the order of the pages, so that a resumed crawl finds
+    the same near-duplicates as an uninterrupted crawl.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ class Scope:
         return not self._deny.match(url)
 
     def follows_links_at(self, depth: int) -> bool:
-        """Tell whether links of pages are followed that are ``depth`` links from a start page."""
+        """Tell whether the links of pages ``depth`` links away from a start page are followed."""
         return self._max_depth is None or depth < self._max_depth
 
     def filter_seeds(self, seeds: Sequence[str]) -> list[str]:
@@ -154,7 +154,7 @@ def can_be_page(url: str, *, pdf: bool = False) -> bool:
 
 
 def nofollow_urls(view: PageView) -> frozenset[str]:
-    """Return the targets of a page's links that are all marked ``nofollow``."""
+    """Return the link targets of a page for which every link is marked ``nofollow``."""
     links = view.links
     if view.nofollow:
         return frozenset(links.urls)

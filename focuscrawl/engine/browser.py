@@ -1,8 +1,9 @@
 """Renders pages that need scripts, in a browser without network access.
 
-Chromium runs by scrapy-playwright. The crawl sends the requests of a page's scripts, with the
-delays, robots.txt rules and address checks of any other request. A dead proxy and a resolver
-without names block sockets and look-ups of the browser itself.
+The package scrapy-playwright runs Chromium. The crawl sends the requests of a page's scripts, with
+the delays, robots.txt rules and address checks of any other request. The browser itself cannot
+connect to a server or resolve a name, because its proxy is unreachable and its resolver knows no
+names.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def read_config(
 ) -> CrawlConfig:
     """Return the configuration of a crawl; arguments override settings.
 
-    For a recorded web, ``settings`` are changed to those of a replay.
+    For a recorded web, the function changes ``settings`` to the settings of a replay.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def read_config(
 def config_as_written(
     settings: BaseSettings, arguments: Mapping[str, str] | None = None
 ) -> CrawlConfig:
-    """Return the configuration of arguments and settings, without values derived from Scrapy's."""
+    """Return the configuration as written, without values derived from Scrapy's own settings."""
     written, named = _written(settings, arguments or {})
     return validate(CrawlConfig, written, named=named)
 

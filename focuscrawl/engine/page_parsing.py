@@ -37,7 +37,7 @@ _MAX_IN_THREAD = 1_700_000  # bytes; decoding a larger page blocks all threads f
 
 
 async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
-    """Expand a visit like `Crawl.expand`; the caller has the `focuscrawl.engine.visits.VisitLock`.
+    """Expand a visit as `Crawl.expand` does; the caller must hold the lock (`VisitLock`).
 
     Links of a long page of the live Web are scored in a thread and queued in several steps. A
     replay has no open connections, and its recorded web must not be read in two threads.
@@ -68,9 +68,9 @@ async def _yield_to_event_loop() -> None:
 class PageParsing:
     """Parses small pages at once, large pages in a thread, and complex pages in a child process.
 
-    Site maps, feeds and PDF are always read in the child process. Only one page at a time is in
-    the thread or the process, because several would need more memory and no less time. A replay
-    parses large pages at once, because blocking the event loop does no harm.
+    Site maps, feeds and PDF are always read in the child process. The thread or the process parses
+    only one page at a time, because several pages would need more memory and no less time. A
+    replay parses large pages at once, because blocking the event loop does no harm.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:

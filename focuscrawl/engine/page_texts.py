@@ -46,10 +46,10 @@ _COPIED = (  # attributes of both `PageText` and `TextVisit`
 
 @dataclass(slots=True, kw_only=True)
 class TextVisit(Visit):
-    """A recorded fetch with the text of its page: the item with ``FOCUSCRAWL_TEXT``.
+    """A recorded fetch with the text of its page, the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
 
-    The fields are those of an exported corpus (docs/how-to/export.md). All are None for pages
-    without text and for pages that need no text, such as off-topic pages.
+    The fields are those of an exported corpus (docs/how-to/export.md). All these fields are None
+    for pages without text and for pages that need no text, such as off-topic pages.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class PageTexts:
     """Extracts the text of relevant pages in child processes, and stores it (`TextStore`).
 
     Pages are queued as Scrapy's items, so that ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of
-    the queue. When the crawl stops, it waits for the last texts. The child processes have a lower
+    the queue. A crawl that stops waits for the last texts. The child processes have a lower
     priority than the crawl.
 
     Raises

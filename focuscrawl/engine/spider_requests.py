@@ -136,8 +136,8 @@ class RequestFile:
     """JSON lines file in the crawl's folder with queued requests and fetched URLs of a spider.
 
     Nothing is unpickled. A request is not stored if its callback is not a method of the spider, or
-    if its meta is not JSON or sets the route. The page of such a request is handled like a page
-    that the spider did not request.
+    if its meta is not JSON or sets the route. The page of a request that is not stored is handled
+    like a page that the spider did not request.
 
     Attributes
     ----------
@@ -158,10 +158,10 @@ class RequestFile:
         self._warned = False
 
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
-        """Read the file of an earlier run, and rewrite it without requests that are done.
+        """Read the file of an earlier run, and rewrite the file without finished requests.
 
-        Returns requests for pages that were fetched, but not for the spider. The last line may be
-        incomplete, if the run was killed.
+        The method returns requests for pages that were fetched, but not for the spider. The last
+        line may be incomplete, if the run was killed.
         """
         if not self._path.exists():
             return []
@@ -243,7 +243,7 @@ class RequestFile:
 
 
 class RequestWords:
-    """Scores requests without a known link, such as start requests and those of a site map.
+    """Scores requests without a known link, such as start requests and requests from a site map.
 
     The score is the relevance of a page that consists of the words of the URL and of the
     ``link_text`` that Scrapy's rules set in the meta.
@@ -309,7 +309,8 @@ class SpiderRequests:
     deliberately repeated requests, and requests for fetched pages. Their answers are not judged
     or recorded, but count against the budget.
 
-    ``failed`` is called with every failure of a request for a page, before its own errback.
+    The callable ``failed`` is called with every failure of a request for a page, before the
+    errback of the request.
     """
 
     def __init__(
@@ -387,7 +388,7 @@ class SpiderRequests:
         return request
 
     def close(self) -> None:
-        """Warn about requests that bypass the frontier and are lost, because no file has them."""
+        """Warn about lost requests, which bypass the frontier and are not stored in a file."""
         lost = sum(normalize(request.url) not in self._late for _, _, request in self._bypassing)
         if lost:
             logger.warning(

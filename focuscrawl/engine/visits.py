@@ -173,7 +173,7 @@ def visit_of_error(
 ) -> PageVisit:
     """Create the visit of a URL whose request failed, was refused, or whose answer has an error.
 
-    If ``answered``, an answer came and its processing failed, which counts as a fetch.
+    ``answered`` is true if an answer arrived and its processing failed, which counts as a fetch.
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.start_failed_visit(
@@ -235,7 +235,7 @@ def retry_after_of(response: Response) -> float | None:
 
 
 class VisitLock:
-    """Lock for expanding and recording one visit at a time, the ``holder``."""
+    """Lock that is held while one visit, the ``holder``, is expanded and recorded."""
 
     def __init__(self) -> None:
         self._lock = DeferredLock()
@@ -266,14 +266,14 @@ class VisitLock:
         self.holder = visit
 
     def release(self, visit: PageVisit) -> None:
-        """Release the lock if this visit has it."""
+        """Release the lock if this visit holds the lock."""
         if self.holder is visit:
             self.holder = None
             self._lock.release()
 
 
 class halt_on_error:  # noqa: N801  # used like a function; `contextmanager` is slower
-    """Halt the crawl on an error that would occur for the next page, too: see `Crawl.halt`."""
+    """Halt the crawl on an error that would also occur for the next page, see `Crawl.halt`."""
 
     __slots__ = ("_crawl", "_url_id")
 

@@ -212,9 +212,11 @@ def _leads_to_page(parameters: Mapping[str, str]) -> bool:
     """Return whether the target of a ``Link`` field is another page, by its parameters."""
     if "as" in parameters or "anchor" in parameters:  # a resource; a link of another page
         return False
-    if parameters.get("hreflang") or not can_be_html(read_content_type(parameters.get("type"))[0]):
+    if not can_be_html(read_content_type(parameters.get("type"))[0]):
         return False
-    relations = parameters.get("rel", "").lower().split()
+    relations = set(parameters.get("rel", "").lower().split())
+    if parameters.get("hreflang"):
+        relations.discard("alternate")  # a translation, see `translations_in_headers`
     return "nofollow" not in relations and not _PAGE_RELATIONS.isdisjoint(relations)
 
 

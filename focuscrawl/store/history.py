@@ -171,7 +171,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Repeated fetches after the same first fetch come sorted: first those without new links.
+        Repeated fetches after the same first fetch are sorted: fetches without new links are
+        first.
 
         Parameters
         ----------
@@ -244,7 +245,7 @@ class _Links:
         self._next = next(self._groups, None)
 
     def of(self, url: int) -> tuple[StoredLink, ...]:
-        """Return the links of the next fetch if its URL is `url`; call once a fetch."""
+        """Return the links of the next fetch if its URL is `url`; call once per fetch."""
         if self._next is None or self._next[0][0] != url:
             return ()
         found = tuple(StoredLink(*row[1:]) for row in self._next[1])

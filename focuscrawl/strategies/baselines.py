@@ -23,7 +23,7 @@ _FAILURE_PENALTY = 2.0  # a failed fetch; larger than any difference of two rele
 
 
 class Evidence(Protocol):
-    """Combines the scores of the links into a URL to a score of the URL."""
+    """Combines the scores of all links into a URL, and returns one score per URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
         """Add links in the order found; return the URLs with a new or changed score.
@@ -54,7 +54,7 @@ class Maximum:
 
 
 class First:
-    """The score of a URL is that of the first link found into the URL [A02 footnote 1]."""
+    """The score of a URL is the score of the first link into the URL [A02 footnote 1]."""
 
     def __init__(self) -> None:
         self._known = GrowingArray(np.bool_, fill=False)
@@ -83,7 +83,7 @@ class LinkStrategy(Strategy):
         """Return the score of each of ``page.links``, float64 (n,); -inf: do not follow."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links, then the URLs by all links so far."""
+        """Score the links, and then the URLs by all links found so far."""
         scores = self.score_links(page)
         return Expansion(scores, *self._add_evidence(page.targets, scores))
 
@@ -137,7 +137,7 @@ class BestFirst(LinkStrategy):
 class HardFocus(LinkStrategy):
     """Hard focus: follow the links of a page only if its most probable class is in the topic.
 
-    The order of the followed links is that of best-first. The frontier can become empty while
+    The followed links have the same order as with best-first. The frontier can become empty while
     relevant pages remain.
     """
 

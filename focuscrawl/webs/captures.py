@@ -1,7 +1,7 @@
 """Captures (index entries of recorded responses), their selection by URL, and CDXJ indexes.
 
-The names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), the index format of pywb
-and OutbackCDX.
+The field names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), the index format of
+pywb and OutbackCDX.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _without_dots(path: bytes) -> bytes:
 
 
 class Capture(NamedTuple):
-    """A recorded response as an index describes it.
+    """The description of a recorded response in an index.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class Capture(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool, int, str, int]:
-        """Sort key; the best capture of a URL has the smallest (see `select_captures`)."""
+        """Sort key; the best capture of a URL has the smallest key (see `select_captures`)."""
         status = 200 if self.status is None or self.status == NOT_MODIFIED else self.status
         return (
             status_rank(status),

@@ -45,9 +45,9 @@ class ChangingWeb:
     """One version of a web whose pages are added, edited, moved and removed (a `Web`).
 
     Some pages of `web` exist only from a later version on; a link to such a page appears with the
-    next edit of the linking page. A moved page has another URL on its host; the old URL
-    redirects. The URL of a removed page answers 404, and links to the page stay. HTML responses
-    have ETag and Last-Modified. The constants of this module are the rates of change.
+    next edit of the linking page. A moved page has another URL on its host; the old URL redirects.
+    The URL of a removed page answers 404, and links to the page stay. HTML responses have ETag and
+    Last-Modified. The constants of this module define how often pages change.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class ChangingWeb:
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map URLs to those of this version; removed pages are known, future pages not."""
+        """Map URLs to the URLs of this version; only URLs of future pages are unknown."""
         found: list[str | None] = []
         for url, own in zip(urls, self._web.resolve(urls), strict=True):
             if own is not None:

@@ -189,9 +189,9 @@ class WarcRecorder:
 
 
 class WarcSeries:
-    """Records to ``pages-00001.warc.gz``, and then to the next number when a file is full.
+    """Records to ``pages-00001.warc.gz``, and to a file with the next number if it is full.
 
-    The files in the order of their names are one recording.
+    The files, in the order of their names, form one recording.
 
     Parameters
     ----------

@@ -138,10 +138,10 @@ class Page:
 class WebLayout:
     """All hosts and pages of a web of `blocks` blocks, computed from numbers alone.
 
-    A block has 20 hosts with 1,000 pages; all blocks have the same host sizes in the same order.
-    A host has one main topic, to which its even sections belong; odd sections have other topics.
-    Section topics are slots of a ring, rotated by an offset of the block, so subtraction finds "a
-    section about topic t in block b" without a table.
+    A block has 20 hosts with 1,000 pages; all blocks have the same host sizes in the same order. A
+    host has one main topic, to which its even sections belong; odd sections have other topics. The
+    topics of one section of all hosts in a block are a cyclic shift of a list, so subtraction
+    finds "a section about topic t in block b" without a table.
     """
 
     def __init__(self, blocks: int, seed: int) -> None:
@@ -166,7 +166,7 @@ class WebLayout:
         return SLOTS[(place + self._turn(host.block, section)) % BLOCK_HOSTS]
 
     def host_at(self, block: int, slot: int, section: int = 0) -> Host:
-        """Return the host of `block` whose `section`, if it exists, has the slot `slot`."""
+        """Return the host of `block` whose `section`, if it exists, has topic ``SLOTS[slot]``."""
         place = (slot - self._turn(block, section)) % BLOCK_HOSTS
         return self.host(block * BLOCK_HOSTS + place)
 
@@ -175,7 +175,7 @@ class WebLayout:
         return self.host_at(block % self.blocks, _PORTAL_SLOT)
 
     def section_pages(self, host: Host, section: int) -> range:
-        """Return the host indexes of a section's pages, without the hub."""
+        """Return the indexes on the host of a section's pages, without the hub page."""
         begin = FIRST_HUB + host.sections
         content = host.size - begin
         return range(
