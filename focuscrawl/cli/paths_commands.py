@@ -437,8 +437,8 @@ def _print_model(model: PathModel) -> None:
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Adjust link scores by the share of goals among the pages found in each directory of a "
-    "site.  [default: --adapt; with --printed-scores: --no-adapt]",
+    help="Multiply link scores by the ratio of observed to predicted rewards in each directory "
+    "of a site.  [default: --adapt; with --printed-scores: --no-adapt]",
 )
 @common_options.float_option("--threshold", "Follow only links with at least this score.", 0.0)
 @common_options.float_option(

@@ -102,7 +102,7 @@ class FirstVisits:
         if visit.view is not None and visit.view.kind in URL_LIST_KINDS:
             self._process_site_map(visit, visit.view)
             return
-        visit.refresh = refresh_target(visit.view, self._crawl.config.meta_refresh)
+        visit.refresh = refresh_target(visit, self._crawl.config.meta_refresh)
         if visit.refresh is not None:
             visit.view = None
         elif visit.view is not None:

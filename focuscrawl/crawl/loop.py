@@ -28,6 +28,7 @@ from focuscrawl.page import (
     shared_parser,
 )
 from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, url_list_kind
+from focuscrawl.page.metadata import read_header_links
 from focuscrawl.page.robots_rules import read_robots_rules
 
 if TYPE_CHECKING:
@@ -275,6 +276,7 @@ class Crawl(CrawlState):
             known: dict[str, Any] = {
                 "encoding": download.encoding,
                 "robots": download.robots,
+                "references": download.header_links.references,
                 "agent": self.config.agent,
             }
             if most < ParseCost.UNBOUNDED:
@@ -454,4 +456,5 @@ def _download(fetch: Fetch, answer: Answer) -> Download:
         encoding=encoding,
         location=resolve_header(fetch.url, location) if location else None,
         links=tuple(value for name, value in answer.headers if name.lower() == "link"),
+        header_links=read_header_links(fetch.url, answer.headers),
     )

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
-    from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
     from focuscrawl.store.history import StoredFetch
     from focuscrawl.strategies import Strategy
@@ -55,19 +54,24 @@ _CHUNK = 50_000  # URLs restored at once
 _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 
 
-def refresh_target(view: PageView | None, longest: float) -> str | None:
-    """Return the target of a meta refresh that counts as a redirect, or None.
+def refresh_target(visit: PageVisit, longest: float) -> str | None:
+    """Return the target of a refresh that counts as a redirect, or None.
 
-    A page that refreshes to its own URL is not a redirect.
+    The header field ``Refresh`` has priority over ``<meta http-equiv=refresh>``. A page that
+    refreshes to its own URL is not a redirect.
 
     Parameters
     ----------
     longest : float
         Refresh delays below this many seconds count as redirects; 0 for none.
     """
-    if view is None or view.refresh in (None, view.url) or view.refresh_delay >= longest:
+    view, fields = visit.view, visit.download.header_links
+    target, delay = fields.refresh, fields.refresh_delay
+    if target is None and view is not None:
+        target, delay = view.refresh, view.refresh_delay
+    if not 200 <= visit.status < 300 or delay >= longest or target == visit.url:
         return None
-    return view.refresh
+    return target
 
 
 def is_redirect(status: int, error: str | None) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from focuscrawl.page.metadata import HeaderLinks
 from focuscrawl.store import AnswerRow, PageRow
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ PAGE_FAILED = "page_failed"  # critic or strategy raised an error for a page
 RENDERED = "rendered"  # a browser ran the scripts of a page
 # errors of pages
 TOO_HARD = "too hard to parse"  # parsing took too long
-META_REFRESH = "meta refresh"  # the page redirects with <meta http-equiv=refresh>
+META_REFRESH = "meta refresh"  # the page redirects with <meta http-equiv=refresh> or ``Refresh``
 UNREADABLE = "cannot be read"  # a document is damaged or encrypted
 _MAX_HEADINGS = 50  # stored of a page
 
@@ -65,6 +66,8 @@ class Download:
         Target of a redirect, as a normalised URL.
     robots, links : tuple of str
         Values of the header fields ``X-Robots-Tag`` and ``Link``.
+    header_links : HeaderLinks
+        Links to other pages in the header fields.
     """
 
     status: int
@@ -76,6 +79,7 @@ class Download:
     last_modified: str | None = None
     robots: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    header_links: HeaderLinks = field(default_factory=HeaderLinks)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,7 +117,7 @@ class PageVisit(Visit):
     probabilities : float64 array of shape (n_classes,) or None
         Posterior probabilities of the critic's classes.
     refresh : str or None
-        Target of a meta refresh, see `focuscrawl.crawl.state.refresh_target`.
+        Target of a refresh, see `focuscrawl.crawl.state.refresh_target`.
     follows_redirect : bool
         False if the target of a redirect is fetched only on request of the spider.
     noindex : bool
@@ -187,7 +191,7 @@ class PageVisit(Visit):
 
     @property
     def is_redirect(self) -> bool:
-        """True for an HTTP redirect or a meta refresh."""
+        """True for an HTTP redirect or a refresh."""
         moved = 300 <= self.status < 400 and self.status != NOT_MODIFIED
         return moved or self.refresh is not None
 

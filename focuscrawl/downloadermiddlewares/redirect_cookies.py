@@ -99,7 +99,7 @@ class RedirectCookiesMiddleware(Component):
 
     async def _next_target(self, url: str, jar: CookieJar) -> str | None:
         """Return the target to which a URL redirects; None if it does not redirect."""
-        meta = {"dont_redirect": True, "dont_retry": True, "dont_cache": True}
+        meta = {"dont_redirect": True, "max_retry_times": 1, "dont_cache": True}
         request = Request(url, meta=meta, callback=NO_CALLBACK)
         _add_cookies(request, jar)
         try:

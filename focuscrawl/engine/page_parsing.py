@@ -154,5 +154,6 @@ class PageParsing:
             visit.url,
             encoding=download.encoding,
             robots=download.robots,
+            references=download.header_links.references,
             agent=self._crawl.config.agent,
         )

@@ -26,6 +26,7 @@ from focuscrawl.crawl.visit import NOT_MODIFIED
 from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page import read_content_type
+from focuscrawl.page.metadata import LINK_FIELDS, read_header_links
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -201,6 +202,10 @@ def download_of(response: Response) -> Download:
         last_modified=_validator(response, "Last-Modified"),
         robots=_fields(response, "X-Robots-Tag"),
         links=_fields(response, "Link"),
+        header_links=read_header_links(
+            response.url,
+            [(name, value) for name in LINK_FIELDS for value in _fields(response, name)],
+        ),
     )
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve, resolve_header
+from focuscrawl.page.content_type import can_be_html, read_content_type
 from focuscrawl.page.robots_rules import DEFAULT_AGENT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from lxml import etree
 
@@ -36,6 +37,21 @@ _MAX_REFRESHES = 16  # `meta` elements that are examined; pages usually have one
 _MAX_FIELD_LENGTH = 20_000  # characters of a header field that are read
 _LINK = re.compile(r"<([^<>]*)>((?:\"[^\"]*\"|[^\"<,])*)")
 _PARAMETER = re.compile(r";\s*([\w!#$&+.^`|~-]+)\*?\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]*))")
+
+# relation types of other pages (IANA, "Link Relations"). Types of resources of this page, such as
+# ``stylesheet``, and of services, such as ``pingback``, are not links.
+_PAGE_RELATIONS = frozenset(
+    {
+        *("next", "prev", "previous", "first", "last", "up", "start", "index", "contents", "toc"),
+        *("chapter", "section", "subsection", "appendix", "glossary", "help", "item"),
+        *("collection", "related", "author", "about", "alternate", "archives", "bookmark"),
+        *("latest-version", "predecessor-version", "successor-version", "version-history"),
+        *("prefetch", "preload", "prerender"),
+    }
+)
+_MAX_HEADER_LINKS = 100  # of a page
+#: names of the header fields that have links to other pages, or tell about them
+LINK_FIELDS = ("Link", "Content-Location", "TCN", "Refresh")
 
 _MIN_WORDS = 20  # with fewer words, detection is unreliable
 _MAX_WORDS = 500  # that are examined, which takes a millisecond
@@ -120,12 +136,17 @@ def _read_alternate(found: Metadata, link: etree._Element, href: str) -> None:
 
 
 def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
+    if next(meta.iterancestors("noscript"), None) is None:
+        found.refresh, found.refresh_delay = _parse_refresh(content)
+
+
+def _parse_refresh(content: str) -> tuple[str | None, float]:
+    """Return the target and the delay in seconds of a refresh."""
     match = _REFRESH.match(content)
-    if match is None or next(meta.iterancestors("noscript"), None) is not None:
-        return
+    if match is None:
+        return None, 0.0
     delay, *targets = match.groups()
-    found.refresh = next(filter(None, targets), "").strip() or None
-    found.refresh_delay = float(delay or 0)
+    return next(filter(None, targets), "").strip() or None, float(delay or 0)
 
 
 def resolve_bounded(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:
@@ -140,6 +161,66 @@ def resolve_bounded(base: str, references: list[str], encoding: str = "utf-8") -
     return found
 
 
+class HeaderLinks(NamedTuple):
+    """Links in the header fields of a response.
+
+    Attributes
+    ----------
+    references : URLs in ``Link``, ``Content-Location`` and ``Refresh`` that are other pages
+    refresh, refresh_delay : target of ``Refresh``, and its delay in seconds
+    """
+
+    references: tuple[str, ...] = ()
+    refresh: str | None = None
+    refresh_delay: float = 0.0
+
+
+def read_header_links(url: str, headers: Iterable[tuple[str, str]]) -> HeaderLinks:
+    """Read the links in header fields.
+
+    The ``Content-Location`` of a negotiated response (RFC 2295, ``TCN``) is a variant of the page,
+    not another page.
+
+    Parameters
+    ----------
+    url : URL of the response
+    headers : names and values of header fields, decoded as Latin-1
+    """
+    fields: dict[str, list[str]] = {name.lower(): [] for name in LINK_FIELDS}
+    for name, value in headers:
+        if name.lower() in fields and value.strip():
+            fields[name.lower()].append(value)
+    if not any(fields.values()):
+        return HeaderLinks()
+    found = [
+        reference
+        for reference, parameters in _parse_link_fields(fields["link"])
+        if _leads_to_page(parameters)
+    ]
+    if not fields["tcn"]:
+        found += fields["content-location"][:1]
+    refresh, delay = _parse_refresh("".join(fields["refresh"][:1]))
+    target = None if refresh is None else _resolve_field(url, refresh)
+    urls = dict.fromkeys(_resolve_field(url, each) for each in found[:_MAX_HEADER_LINKS])
+    references = [each for each in [*urls, target] if each is not None and each != url]
+    return HeaderLinks(tuple(dict.fromkeys(references)), target, delay)
+
+
+def _leads_to_page(parameters: Mapping[str, str]) -> bool:
+    """Return whether the target of a ``Link`` field is another page, by its parameters."""
+    if "as" in parameters or "anchor" in parameters:  # a resource; a link of another page
+        return False
+    if parameters.get("hreflang") or not can_be_html(read_content_type(parameters.get("type"))[0]):
+        return False
+    relations = parameters.get("rel", "").lower().split()
+    return "nofollow" not in relations and not _PAGE_RELATIONS.isdisjoint(relations)
+
+
+def _resolve_field(url: str, reference: str) -> str | None:
+    found = resolve_header(url, reference[:_MAX_FIELD_LENGTH])
+    return None if found is None or len(found) > MAX_URL_LENGTH else found
+
+
 def translations_in_headers(fields: Iterable[str], url: str) -> list[tuple[str, str]]:
     """Return the language tags and URLs of translations that Link header fields declare.
 
@@ -149,8 +230,11 @@ def translations_in_headers(fields: Iterable[str], url: str) -> list[tuple[str, 
     url : URL of the page
     """
     found = []
-    for reference, language in _parse_link_fields(fields):
-        (target,) = resolve_bounded(url, [reference])
+    for reference, parameters in _parse_link_fields(fields):
+        language = parameters.get("hreflang", "")
+        if not language or "alternate" not in parameters.get("rel", "").lower().split():
+            continue
+        target = _resolve_field(url, reference)
         if target is not None:
             found.append((language[:MAX_LANGUAGE_TAG], target))
         if len(found) >= MAX_TRANSLATIONS:
@@ -158,17 +242,15 @@ def translations_in_headers(fields: Iterable[str], url: str) -> list[tuple[str, 
     return found
 
 
-def _parse_link_fields(fields: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _parse_link_fields(fields: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the reference and the parameters of each link."""
     for each in fields:
         for reference, written in _LINK.findall(each[:_MAX_FIELD_LENGTH]):
             parameters: dict[str, str] = {}
             for name, quoted, plain in _PARAMETER.findall(written):
                 # the first value of a parameter counts
                 parameters.setdefault(name.lower(), (quoted or plain).strip())
-            if "alternate" in parameters.get("rel", "").lower().split() and parameters.get(
-                "hreflang"
-            ):
-                yield reference.strip(), parameters["hreflang"]
+            yield reference.strip(), parameters
 
 
 class LanguageFilter:

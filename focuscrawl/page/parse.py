@@ -20,11 +20,20 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import MAX_LANGUAGE_TAG, Metadata, read_metadata, resolve_bounded
 from focuscrawl.page.robots_rules import DEFAULT_AGENT, read_robots_rules
 from focuscrawl.page.view import Links, PageView
-from focuscrawl.page.walk import Outline, build_outline, collect_anchor_texts, parse_tree
+from focuscrawl.page.walk import (
+    Outline,
+    build_outline,
+    collect_anchor_texts,
+    find_srcdocs,
+    parse_srcdoc,
+    parse_tree,
+)
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from lxml import etree
 
 
 #: bytes of UTF-8 that are parsed; a parsed page takes dozens of times as much memory
@@ -166,6 +175,7 @@ def parse_page(
     *,
     encoding: str | None = None,
     robots: Sequence[str] = (),
+    references: Sequence[str] = (),
     agent: str = DEFAULT_AGENT,
     max_cost: ParseCost = ParseCost.UNBOUNDED,
 ) -> PageView:
@@ -177,6 +187,7 @@ def parse_page(
     url : absolute URL of the page
     encoding : charset parameter of the ``Content-Type`` header, if given
     robots : values of the X-Robots-Tag header fields
+    references : URLs in other header fields that become links, see `HeaderLinks`
     agent : product token of the crawler, by which rules for robots may name it
     max_cost : highest allowed cost of the parse
 
@@ -188,7 +199,7 @@ def parse_page(
     Raises
     ------
     ParseLimitError
-        If the parse may cost more than `max_cost`; then nothing was parsed. No bytes raise another
+        If the parse may cost more than `max_cost`. No bytes raise another
         error.
 
     Notes
@@ -198,9 +209,7 @@ def parse_page(
     `focuscrawl.foundation.urls.MAX_URL_LENGTH` are neither links nor base URLs.
     """
     utf8, used_encoding = to_utf8(body, encoding, MAX_SIZE)
-    if max_cost < ParseCost.UNBOUNDED and estimate_cost(utf8, max_cost) > max_cost:
-        raise ParseLimitError
-    root = parse_tree(utf8)
+    root = _parse_tree(utf8, max_cost)
     outline = Outline() if root is None else build_outline(root)
     meta = read_metadata(outline.metadata, agent)
     noindex, nofollow = read_robots_rules([*meta.robots, *robots], agent)
@@ -208,10 +217,16 @@ def parse_page(
     base = own_url
     if meta.base is not None:
         base = resolve_bounded(own_url, [meta.base], used_encoding)[0] or own_url
-    links_cut = outline.truncate_links(MAX_LINKS)
-    # one call resolves all references; missing ones are "", and their results are dropped
-    canonical, refresh, *targets = resolve_bounded(
-        base, [meta.canonical or "", meta.refresh or "", *outline.references], used_encoding
+    refresh = None
+    if meta.refresh is not None:
+        (refresh,) = resolve_bounded(base, [meta.refresh], used_encoding)
+    others = [*references] if refresh in (None, own_url) else [*references, refresh]
+    links_cut = outline.truncate_links(MAX_LINKS - len(others))
+    for reference in others:
+        outline.add_link(reference)
+    # one call resolves all references; a missing one is "", and its result is dropped
+    canonical, *targets = resolve_bounded(
+        base, [meta.canonical or "", *outline.references], used_encoding
     )
     links_cut += outline.truncate_links(count_within_limit(targets))
     feeds, translations = _alternates(base, meta, used_encoding)
@@ -226,7 +241,7 @@ def parse_page(
         links=to_links(outline, targets[: len(outline.references)]),
         links_cut=links_cut,
         canonical=canonical if meta.canonical else None,
-        refresh=refresh if meta.refresh else None,
+        refresh=refresh,
         refresh_delay=meta.refresh_delay,
         noindex=noindex,
         nofollow=nofollow,
@@ -239,6 +254,23 @@ def parse_page(
         translated_to=[language for language, _ in translations],
         language="" if root is None else root.get("lang", "")[:MAX_LANGUAGE_TAG],
     )
+
+
+def _parse_tree(utf8: bytes, max_cost: ParseCost) -> etree._Element | None:
+    """Parse a page and the content of its frames; ParseLimitError as in `parse_page`."""
+    _check_cost(utf8, max_cost)
+    root = parse_tree(utf8)
+    frames = [] if root is None else find_srcdocs(root)
+    if frames:
+        _check_cost("".join(frame.get("srcdoc", "") for frame in frames).encode(), max_cost)
+    for frame in frames:
+        parse_srcdoc(frame)
+    return root
+
+
+def _check_cost(utf8: bytes, max_cost: ParseCost) -> None:
+    if max_cost < ParseCost.UNBOUNDED and estimate_cost(utf8, max_cost) > max_cost:
+        raise ParseLimitError
 
 
 def _alternates(
@@ -294,9 +326,10 @@ def visible_paragraphs(
     max_characters : number of characters after which the text is truncated
     """
     utf8 = to_utf8(body, encoding, MAX_SIZE)[0]
-    if estimate_cost(utf8, ParseCost.LARGE) > ParseCost.LARGE:
-        return [], True  # the parse might take very long
-    root = parse_tree(utf8)
+    try:
+        root = _parse_tree(utf8, ParseCost.LARGE)
+    except ParseLimitError:
+        return [], True
     leaves = [] if root is None else build_outline(root).leaves
     paragraphs, left = [""], max_characters
     for leaf in leaves:

@@ -197,6 +197,7 @@ class ParserProcess:
         *,
         encoding: str | None = None,
         robots: Sequence[str] = (),
+        references: Sequence[str] = (),
         agent: str = DEFAULT_AGENT,
     ) -> PageView:
         """Run `focuscrawl.page.parse_page` in the child process and wait for the page.
@@ -209,7 +210,7 @@ class ParserProcess:
             If the process cannot start.
         """
         request = {"url": url, "encoding": encoding, "robots": [*robots], "agent": agent}
-        view = self._request(request, body)
+        view = self._request({**request, "references": [*references]}, body)
         assert view is not None
         return view
 

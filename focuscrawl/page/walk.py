@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 from lxml import etree
 
@@ -27,6 +29,18 @@ _SEPARATOR = b"<base>"  # separates two texts and is not a leaf
 _BREAK = re.compile(rb"</?wbr(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
+_SVG_LINK_ATTRIBUTE = "xlink:href"  # of ``a`` in SVG 1.1
+
+_MAX_FORM_ELEMENTS = 64  # of a form that is a link
+_MAX_QUERY_LENGTH = 2083  # characters of the query of a form
+_CONTROLS = frozenset({"button", "input", "select", "textarea"})
+_BUTTONS = frozenset({"button", "image", "reset", "submit"})
+# fields that a person decides on
+_CHOICES = frozenset({"checkbox", "file", "password", "radio", "select", "textarea"})
+_FORM_ESCAPED = re.compile(r"[\x00-\x7f](?<![A-Za-z0-9*._-])")  # in names and values
+
+_MAX_FRAMES = 16  # frames with ``srcdoc`` that are read
+_FRAME_METADATA = ("base", "link", "meta", "title")  # that do not apply to the page
 
 # elements without visible text; `noscript` is visible, because scripts are not run
 _HIDDEN = frozenset({"noembed", "script", "style", "template"})
@@ -43,7 +57,8 @@ _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _MAX_HEADING_TEXTS = 16  # texts of a heading; an unclosed heading may contain the whole page
 _MAX_HEADING_LENGTH = 300
 
-_SPECIAL = _NON_LEAVES | _HEADINGS | LINK_ATTRIBUTE.keys()
+_LINK_ELEMENTS = LINK_ATTRIBUTE.keys() | {"form"}
+_SPECIAL = _NON_LEAVES | _HEADINGS | _LINK_ELEMENTS
 
 _MAX_TITLES = 100  # that are examined; those of pictures are in menus
 _MAX_TITLE_LENGTH = 1000
@@ -136,6 +151,14 @@ class Outline:
     scripts: bool = False
     headings: list[tuple[str, int]] = field(default_factory=list)
 
+    def add_link(self, reference: str) -> None:
+        """Add a link of a header field or a refresh, with an empty leaf after all others."""
+        self.references.append(reference)
+        self.left.append(len(self.leaves))
+        self.right.append(len(self.leaves))
+        self.nofollow.append(False)
+        self.leaves.append("")
+
     def truncate_links(self, most: int) -> int:
         """Keep the first `most` link elements, and return the number of removed ones."""
         n_removed = len(self.references) - most
@@ -180,8 +203,13 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
                 if children:
                     _skip_subtree(element, walk)
                     children = 0
-            if tag in LINK_ATTRIBUTE:
-                reference = element.get(LINK_ATTRIBUTE[tag])
+            if tag in _LINK_ELEMENTS:
+                if tag == "form":
+                    reference = _form_reference(element)
+                else:
+                    reference = element.get(LINK_ATTRIBUTE[tag])
+                    if reference is None and tag == "a":
+                        reference = element.get(_SVG_LINK_ATTRIBUTE)
                 if reference is not None:
                     if children:
                         innermost = element
@@ -334,6 +362,81 @@ def _caption(link: etree._Element) -> str:
 def _image_text(link: etree._Element) -> str | None:
     inside = islice(link.iter(), _MAX_ANCHOR_LEAVES)
     return next((text for e in inside if e.tag == "img" and (text := e.get("alt"))), None)
+
+
+def _form_reference(form: etree._Element) -> str | None:
+    """Return the reference that a browser requests for a form that is submitted unchanged.
+
+    None for a form with another method than GET, without ``action``, or with fields that a person
+    has to fill in or choose from (WHATWG HTML, "form submission"). An empty query is left out.
+    """
+    inside = [*islice(form.iter(), _MAX_FORM_ELEMENTS + 1)]
+    controls = [
+        (_control_kind(each), each)
+        for each in inside
+        if each.tag in _CONTROLS and each.get("disabled") is None
+    ]
+    # the first button, which Enter presses
+    button = next((each for kind, each in controls if kind in {"submit", "image"}), form)
+    target = button.get("formaction") or form.get("action")
+    method = button.get("formmethod") or form.get("method") or ""
+    if not target or method.strip().lower() in {"post", "dialog"}:
+        return None
+    if len(inside) > _MAX_FORM_ELEMENTS or any(_needs_input(*each) for each in controls):
+        return None
+    query = "&".join(
+        f"{_form_encode(name)}={_form_encode(each.get('value', ''))}"
+        for kind, each in controls
+        if (name := each.get("name"))
+        and (kind not in _BUTTONS or (each is button and kind == "submit"))
+    )
+    target = target.partition("#")[0].partition("?")[0]
+    if len(query) > _MAX_QUERY_LENGTH:
+        return None
+    return f"{target}?{query}" if query else target
+
+
+def _control_kind(control: etree._Element) -> str:
+    kind = control.get("type", "").strip().lower()
+    if control.tag == "input":
+        return kind or "text"
+    if control.tag == "button":
+        return kind if kind in _BUTTONS else "submit"
+    return str(control.tag)
+
+
+def _needs_input(kind: str, control: etree._Element) -> bool:
+    if kind in _BUTTONS or kind == "hidden":
+        return False
+    return kind in _CHOICES or not control.get("value", "").strip()
+
+
+def _form_encode(text: str) -> str:
+    # other characters are encoded when the reference is resolved, in the encoding of the page
+    return _FORM_ESCAPED.sub(lambda c: "+" if c[0] == " " else f"%{ord(c[0]):02X}", text)
+
+
+def find_srcdocs(root: etree._Element) -> list[etree._Element]:
+    """Return the first ``iframe`` elements of a page that have a ``srcdoc``."""
+    frames = (each for each in root.iter("iframe") if each.get("srcdoc", "").strip())
+    return [*islice(frames, _MAX_FRAMES)]
+
+
+def parse_srcdoc(frame: etree._Element) -> None:
+    """Insert the content of the ``srcdoc`` of a frame after the frame."""
+    inside = parse_tree(frame.get("srcdoc", "").encode())
+    if inside is None:
+        return
+    base = next((each.get("href", "") for each in inside.iter("base")), "")
+    for element in inside.iter(*LINK_ATTRIBUTE) if base else ():
+        attribute = LINK_ATTRIBUTE[element.tag]
+        reference = element.get(attribute)
+        if reference is not None:
+            with suppress(ValueError):
+                element.set(attribute, urljoin(base, reference))
+    etree.strip_elements(inside, *_FRAME_METADATA, with_tail=False)
+    inside.tail, frame.tail = frame.tail, None
+    frame.addnext(inside)
 
 
 def _parse_noframes(noframes: etree._Element) -> None:

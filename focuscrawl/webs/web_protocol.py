@@ -12,6 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 from focuscrawl.page import ParseLimitError, is_html, read_content_type, shared_parser
+from focuscrawl.page.metadata import read_header_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -151,6 +152,7 @@ class HtmlAnswer(NamedTuple):
     url: str
     body: bytes
     encoding: str | None
+    references: tuple[str, ...] = ()
 
     @classmethod
     def from_answer(cls, answer: Answer | None, url: str | None = None) -> Self | None:
@@ -166,7 +168,8 @@ class HtmlAnswer(NamedTuple):
         media_type, encoding = answer.content_type
         if not is_html(media_type, answer.body):
             return None
-        return cls(url or answer.url, answer.body, encoding)
+        url = url or answer.url
+        return cls(url, answer.body, encoding, read_header_links(url, answer.headers).references)
 
     @classmethod
     def from_web(cls, web: Web, url: str) -> Self | None:
@@ -177,7 +180,9 @@ class HtmlAnswer(NamedTuple):
     def parse(self) -> PageView | None:
         """Return the parsed page; None if parsing exceeds the limits of a crawl."""
         try:
-            return shared_parser().parse(self.body, self.url, encoding=self.encoding)
+            return shared_parser().parse(
+                self.body, self.url, encoding=self.encoding, references=self.references
+            )
         except ParseLimitError:
             return None
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 CRITIC = BICYCLES | {"strategy": "breadth-first"}
 PLAIN = {"/", "/stub", "/slide", "/dead-end", "/closed", "/tagged", "/unlisted", "/addressed"}
 ASKED_NOT_TO = {"/advert", "/comment", "/below-dead-end", "/below-closed", "/below-addressed"}
-FOLLOWED = {"/below-tagged", "/below-unlisted"}
+FOLLOWED = {"/below-tagged", "/below-unlisted", "/next-slide"}
 
 
 def explore(local_web: LocalWeb, folder: Path, **given: object) -> Kept:

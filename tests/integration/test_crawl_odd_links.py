@@ -45,8 +45,24 @@ def test_raw_bytes_of_a_redirect_stay_in_the_request(live: Kept, local_web: Loca
     assert path in requested(local_web)
 
 
+def test_other_links_than_anchors_are_followed(live: Kept, local_web: LocalWeb) -> None:
+    found = paths(live, local_web)
+    assert {"/frame", "/svg", "/form?page=2", "/later", "/next", "/location.html"} <= found
+    assert {"/after-10", "/at-once"} <= found
+    others = {"/login", "/search", "/search?q=", "/style.css", "/api"}
+    assert not {path for path in found if path in others or path.startswith("/base/")}
+
+
+def test_a_refresh_in_a_header_field_is_a_redirect(live: Kept, local_web: LocalWeb) -> None:
+    row = "SELECT relevance, error FROM pages WHERE url LIKE '%/{}'"
+    target = f"{local_web.origins['odd links']}/at-once"
+    assert live.query(row.format("hurrying")) == [(0.0, f"meta refresh: {target}")]
+    assert live.query(row.format("waiting")) == [(0.9, None)]
+
+
 def test_a_replay_fetches_the_same_pages(live: Kept, local_web: LocalWeb, tmp_path: Path) -> None:
     given = {**BICYCLES, "strategy": "breadth-first", "web": live.folder / "pages.warc.gz"}
+    given["FOCUSCRAWL_META_REFRESH"] = 10  # replays have no such redirects by default
     seeds = f"{local_web.origins['odd links']}/"
     replay = crawl(tmp_path / "crawl", **given, seeds=seeds, budget=100).kept
     assert paths(replay, local_web) == paths(live, local_web)

@@ -40,6 +40,8 @@ class Gates:
         gates = self
 
         class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self) -> None:
                 cookie = self.headers["Cookie"] or ""
                 gates.asked.append((self.path, cookie))

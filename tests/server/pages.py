@@ -124,12 +124,34 @@ def _asking(path: str) -> Reply | None:
 
 def _odd_links(path: str) -> Reply | None:
     """Answer for a site whose links and redirects are unusual."""
-    russian = page("Велосипед", "/поиск?q=велосипед", "/moved")
+    russian = page(
+        "Велосипед", "/поиск?q=велосипед", "/moved", "/linking", "/waiting", "/hurrying"
+    )
     russian.body = russian.body.decode().encode("cp1251")
     russian.headers = {"Content-Type": "text/html; charset=windows-1251"}
+    linking = Reply(
+        b"""<title>Bicycle</title><base href=/base/><p>
+        <iframe srcdoc="&lt;a href=/frame&gt;bicycle&lt;/a&gt;"></iframe>
+        <svg><a xlink:href=/svg><text>bicycle</text></a></svg>
+        <form action=/form><input type=hidden name=page value=2><button>Go</button></form>
+        <form action=/login method=post><button>Go</button></form>
+        <form action=/search><input name=q><button>Go</button></form>
+        <meta http-equiv=refresh content="15; url=/later">""",
+        headers={
+            "Content-Type": "text/html",
+            "Link": "<next>; rel=next, </style.css>; rel=stylesheet, </api>; rel=pingback",
+            "Content-Location": "/location.html",
+        },
+    )
+    waiting, hurrying = page("Wait"), Reply(b"bicycle", headers={"Content-Type": "text/plain"})
+    waiting.headers = {"Content-Type": "text/html", "Refresh": "10; url=/after-10"}
+    hurrying.headers["Refresh"] = "0; url=/at-once"
     return {
         "/": russian,
         "/moved": moved("/caf\xe9?q=\xe2\xe5\xeb\xee"),
+        "/linking": linking,
+        "/waiting": waiting,
+        "/hurrying": hurrying,
     }.get(path) or (page(path) if path != "/robots.txt" else None)
 
 

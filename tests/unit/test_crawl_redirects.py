@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.crawl.state import MAX_REDIRECTS, refresh_target
+from focuscrawl.crawl.visit import Download, Fetch, PageVisit
 from focuscrawl.page import parse_page
+from focuscrawl.page.metadata import read_header_links
 
 from .shelves import Shelf, at, crawled
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+FRONT = Fetch(0, at("/"), "a.example", 0, None, None)
 WITHOUT_END = f"too many redirects: {MAX_REDIRECTS} in a row"
 
 
@@ -90,7 +93,40 @@ def test_a_circle_is_told_from_two_ways_to_one_redirect(tmp_path: Path) -> None:
     ],
 )
 def test_where_a_refresh_leads(head: str, longest: float, target: str | None) -> None:
-    assert refresh_target(parse_page(head.encode(), at("/")), longest) == target
+    visit = PageVisit(FRONT, None, Download(200))
+    visit.view = parse_page(head.encode(), at("/"))
+    assert refresh_target(visit, longest) == target
+
+
+@pytest.mark.parametrize(
+    ("status", "field", "head", "target"),
+    [
+        (200, "0; url=/b", "", at("/b")),
+        (200, "3;URL='/b'", "", at("/b")),
+        (200, "0; url=/b", _refreshing("/c"), at("/b")),
+        (200, "10; url=/b", "", None),
+        (200, "0; url=/caf\xe9", "", at("/caf%E9")),
+        (200, "0; url=/", "", None),  # itself
+        (200, "5", "", None),
+        (200, "5", _refreshing("/c"), at("/c")),
+        (404, "0; url=/b", "", None),
+    ],
+)
+def test_where_a_refresh_in_a_header_field_leads(
+    status: int, field: str, head: str, target: str | None
+) -> None:
+    links = read_header_links(at("/"), [("refresh", field)])
+    visit = PageVisit(FRONT, None, Download(status, header_links=links))
+    visit.view = parse_page(head.encode(), at("/")) if status == 200 else None
+    assert refresh_target(visit, 10.0) == target
+
+
+def test_an_answer_that_is_no_page_may_refresh(tmp_path: Path) -> None:
+    web = Shelf()
+    web.put("/", "moved", 200, **{"content-type": "text/plain", "refresh": "0; url=/there"})
+    web.page("/there", "jazz")
+    first, second = crawled(tmp_path, web, "/", meta_refresh=10.0).visits
+    assert (first.error, second.url) == (f"meta refresh: {at('/there')}", at("/there"))
 
 
 @pytest.mark.parametrize("longest", [5.0, 0.0])
@@ -101,6 +137,6 @@ def test_pages_that_refresh_to_each_other_are_redirects_if_that_is_wanted(
     web.page("/one", "jazz", head=_refreshing("/two"))
     web.page("/two", "jazz", head=_refreshing("/one"))
     visits = crawled(tmp_path, web, "/one", meta_refresh=longest).visits
-    assert [visit.relevance for visit in visits] == ([0.0, 0.0] if longest else [0.9])
+    assert [visit.relevance for visit in visits] == ([0.0, 0.0] if longest else [0.9, 0.9])
     if longest:
         assert visits[1].error == f"redirect loop: back to {at('/one')}"

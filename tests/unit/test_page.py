@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.page import PageView, parse_page
+from focuscrawl.page.metadata import read_header_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -245,6 +246,140 @@ def test_refresh(content: str, target: str | None, delay: float) -> None:
     page = parse(f'<meta http-equiv=Refresh content="{content}"><p>x')
     assert page.refresh == target
     assert page.refresh_delay == delay
+
+
+@pytest.mark.parametrize("delay", [0, 10, 3600])
+def test_a_refresh_is_a_link_too(delay: int) -> None:
+    page = parse(f"<meta http-equiv=refresh content='{delay}; url=/next'><p>x<a href=a>y</a>")
+    assert [*links(page)] == [("/dir/a", "y", 1, 1), ("/next", "", 2, 2)]
+    assert page.n_leaves == 3
+    itself = parse(f"<meta http-equiv=refresh content='{delay}; url=page.html#x'><p>x")
+    assert (len(itself.links), itself.n_leaves) == (0, 1)
+
+
+def test_links_of_svg() -> None:
+    page = parse(
+        """<svg><a xlink:href=one><text>One</text></a><a href=two xlink:href=no>Two</a>
+        <image xlink:href=picture /><use xlink:href="#x"/></svg><a name=here>no link</a>"""
+    )
+    assert [(url, text) for url, text, *_ in links(page)] == [
+        ("/dir/one", "One"),
+        ("/dir/two", "Two"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("form", "target"),
+    [
+        ("action=/next><button>Next</button>", "/next"),
+        ("action=/next method=GET><input type=submit value=Next>", "/next"),
+        ("action=next method=strange>", "/dir/next"),
+        ("action='/list?page=2#x'><button>Next</button>", "/list"),
+        (
+            "action=/list><input type=hidden name=page value=2><button>Next</button>",
+            "/list?page=2",
+        ),
+        (
+            "action=/list?old><input type=hidden name='a b' value='x&y=é~'>"
+            "<input type=hidden name=c><button name=go value=1>Go</button><button name=no>",
+            "/list?a+b=x%26y%3D%C3%A9%7E&c=&go=1",
+        ),
+        (
+            "action=/a><input name=from value=2024><input name=to value=2025>",
+            "/a?from=2024&to=2025",
+        ),
+        ("action=/a><button type=button name=b>x</button><input type=image name=i src=x>", "/a"),
+        ("action=/a><input name=q disabled><button>Go</button>", "/a"),
+        ("action=/a><button formaction=/b>Go</button><button formaction=/c>", "/b"),
+        ("><button formaction=/b>Go</button>", "/b"),
+        ("><button>Go</button>", None),
+        ("action=''><button>Go</button>", None),
+        ("action=/a method=post><button>Go</button>", None),
+        ("action=/a method=DIALOG><button>Go</button>", None),
+        ("action=/a><button formmethod=post>Go</button>", None),
+        ("action=/a><input name=q><button>Go</button>", None),
+        ("action=/a><input type=search name=q value=' '>", None),
+        ("action=/a><select name=s><option>x</select>", None),
+        ("action=/a><textarea name=t>x</textarea>", None),
+        ("action=/a><input type=checkbox name=c value=1>", None),
+        ("action=/a><input type=Password name=p value=1>", None),
+        ("action=mailto:me><button>Go</button>", None),
+        ("action=/a>" + "<b>x</b>" * 100, None),
+        ("action=/a><input type=hidden name=a value=" + "x" * 3000 + ">", None),
+    ],
+)
+def test_a_form_that_needs_no_input_is_a_link(form: str, target: str | None) -> None:
+    page = parse(f"<form {form}</form>")
+    assert [url for url, *_ in links(page)] == ([] if target is None else [target])
+
+
+def test_a_form_has_the_text_inside() -> None:
+    page = parse("<p>a<form action=/b>Go <b>on</b> <button>Next</button></form><a href=c>d</a>")
+    assert [*links(page)] == [("/b", "Go on Next", 1, 3), ("/dir/c", "d", 4, 4)]
+
+
+def test_fields_of_a_form_are_in_the_encoding_of_the_page() -> None:
+    form = "<meta charset=koi8-r><form action=/a><input type=hidden name=q value='ю я'></form>"
+    assert parse_page(form.encode("koi8-r"), HERE).links.urls == [
+        "http://site.example/a?q=%C0+%D1"
+    ]
+
+
+def test_a_frame_with_its_content_in_an_attribute_is_part_of_the_page() -> None:
+    page = parse(
+        """<title>Page</title><base href=/base/><p>one
+        <iframe src=old srcdoc="<title>no</title><meta name=robots content=nofollow>
+        <link rel=canonical href=/no><p>two <a href='a'>inside</a>"></iframe> three
+        <iframe srcdoc="&lt;base href='//b.example/b/'>&lt;a href=c>four&lt;/a>"></iframe>
+        <iframe srcdoc=" "></iframe><a href=d>five</a>"""
+    )
+    assert page.tokens == ["page", "one", "two", "inside", "three", "four", "five"]
+    assert page.links.urls == [
+        *("http://site.example/base/old", "http://site.example/base/a"),
+        *("http://b.example/b/c", "http://site.example/base/d"),
+    ]
+    assert page.links.anchors == ["", "inside", "four", "five"]
+    assert (page.title, page.canonical, page.nofollow) == ("Page", None, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("Link", "</next>; rel=next", ["/next"]),
+        ("link", '<b>; rel="prev"; title="a, b", <c>;rel=up', ["/dir/b", "/dir/c"]),
+        ("Link", '<x>; rel="license index"', ["/dir/x"]),
+        ("Link", "<x>; rel=preload, <y>; REL=Prefetch", ["/dir/x", "/dir/y"]),
+        ("Link", "<x>; rel=preload; as=script, <y>; rel=stylesheet, <z>; rel=preconnect", []),
+        ("Link", "<x>; rel=pingback, <y>; rel='https://api.w.org/', <z>; rel=shortlink", []),
+        ("Link", "<x>; rel=alternate; hreflang=de, <y>; rel=alternate; type=image/png", []),
+        ("Link", '<x>; rel=alternate; type="text/html"', ["/dir/x"]),
+        ("Link", '<x>; rel=next; anchor="/other", <y>; rel="next nofollow"', []),
+        ("Link", "<x>, </y; rel=next, <mailto:me>; rel=author, <page.html#x>; rel=first", []),
+        ("Link", "<caf\xe9>; rel=next", ["/dir/caf%E9"]),
+        ("Content-Location", "page.en.html", ["/dir/page.en.html"]),
+        ("Content-Location", "/dir/page.html", []),
+        ("Refresh", "999; url=later", ["/dir/later"]),
+        ("Refresh", "999", []),
+        ("Location", "/moved", []),
+        ("Link", f"</{'a' * 3000}>; rel=next", []),
+    ],
+)
+def test_links_in_header_fields(name: str, value: str, expected: list[str]) -> None:
+    found = read_header_links(HERE, [(name, value)]).references
+    assert [url.removeprefix("http://site.example") for url in found] == expected
+    page = parse_page(b"<base href=/base/><p>x", HERE, references=found)
+    assert page.links.urls == [*found]
+    assert page.n_leaves == 1 + len(found)
+
+
+def test_the_variant_of_a_negotiated_page_is_no_link() -> None:
+    fields = [("Content-Location", "page.en.html"), ("TCN", "choice")]
+    assert read_header_links(HERE, fields).references == ()
+
+
+def test_links_in_header_fields_are_few_and_distinct() -> None:
+    many = ", ".join(f"<x{n % 150}>; rel=next" for n in range(1000))
+    assert len(read_header_links(HERE, [("Link", many)]).references) == 100
 
 
 def test_a_refresh_for_those_without_scripts_is_none() -> None:

@@ -58,7 +58,11 @@ def plain(view: PageView) -> dict[str, object]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_is_what_it_would_be_here(apart: ParserProcess, page: str) -> None:
-    given = {"encoding": "utf-8" if page == "ordinary" else None, "robots": ["noindex"]}
+    given: dict[str, object] = {
+        "encoding": "utf-8" if page == "ordinary" else None,
+        "robots": ["noindex"],
+        "references": ["http://a.example/next"],
+    }
     there = apart.parse_page(PAGES[page], URL, **given)  # type: ignore[arg-type]
     assert plain(there) == plain(parse_page(PAGES[page], URL, **given))  # type: ignore[arg-type]
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from focuscrawl.foundation.urls import MAX_URL_LENGTH
-from focuscrawl.page import PageView, parse_page
+from focuscrawl.page import PageView, ParseCost, ParseLimitError, parse_page
 from focuscrawl.page.parse import MAX_HEADINGS, MAX_LINKS, MAX_SIZE, MAX_TOKENS
 
 from .shelves import Shelf, open_crawl, run
@@ -129,3 +131,18 @@ def test_a_long_page_is_decoded_as_a_whole_one_is() -> None:
     for n in range(4):
         body = b"a" * n + "日本語のページ".encode() * MAX_SIZE
         assert parse_page(body[: 3 * MAX_SIZE], URL).encoding == "utf-8"
+
+
+@pytest.mark.parametrize(
+    "content", ["&lt;i>" * 12_000, "<p " + " ".join(f"a{n}" for n in range(12_000)) + ">"]
+)
+def test_the_content_of_frames_is_bounded_as_pages_are(content: str) -> None:
+    page = f'<iframe srcdoc="{content}">'.encode()
+    with pytest.raises(ParseLimitError):
+        parse_page(page, URL, max_cost=ParseCost.SMALL)
+    assert len(page) < 80_000
+
+
+def test_few_frames_are_read() -> None:
+    page = parse_page(b'<iframe srcdoc="<a href=/x>y</a>"></iframe>' * 100, URL)
+    assert page.links.urls == [f"{URL}x"] * 16
