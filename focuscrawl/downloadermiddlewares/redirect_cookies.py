@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest, NotConfigured
@@ -28,23 +28,18 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-T = TypeVar("T")
-
 _MAX_STEPS = 5  # redirects between two requests of a URL
-_MAX_CHAINS = 3  # of a host that lead elsewhere, before redirects without cookies are trusted
-_MAX_KEPT = 200  # cookie jars, and hosts
+_MAX_JARS = 200  # of targets whose request is not sent yet
 
 
 class RedirectCookiesMiddleware(Component):
     """Fetches a page that redirects to itself until a cookie is set.
 
-    A redirect on one host is followed at once, to see whether its chain of redirects leads back to
-    the first URL. If so, and if the chain sets a cookie, the first URL is requested once more with
-    the cookie. Otherwise the redirect is recorded; the request of its target gets the cookies of
-    the chain. Pages share no cookies, so a site cannot track the crawl.
-
-    If three chains of a host lead elsewhere, only redirects that set cookies are followed at once.
-    Replays do not use the middleware.
+    A redirect that sets a cookie is followed at once within its host, to see whether the chain of
+    redirects leads back to the first URL. If so, the first URL is requested once more with the
+    cookie. Otherwise the redirect is recorded; the request of its target gets the cookies of the
+    chain. Pages share no cookies, so a site cannot track the crawl. Replays do not use the
+    middleware.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -52,7 +47,6 @@ class RedirectCookiesMiddleware(Component):
         if self._crawl.web is not None:
             raise NotConfigured
         self._jars: OrderedDict[str, CookieJar] = OrderedDict()  # by target of a redirect
-        self._led_on: OrderedDict[str, int] = OrderedDict()  # by host: chains that led elsewhere
 
     def process_request(self, request: Request) -> None:
         """Add the cookies of the chain of redirects that leads to the URL."""
@@ -71,31 +65,27 @@ class RedirectCookiesMiddleware(Component):
             return response
         jar = request.meta.get(COOKIES) or CookieJar()
         jar.extract_cookies(response, request)
-        if await self._leads_back(request.url, target, jar):
+        sets_cookie = "Set-Cookie" in response.headers
+        if sets_cookie and await self._leads_back(request.url, target, jar):
             meta = {**request.meta, COOKIES_SENT: True, "dont_cache": True}
             again = request.replace(meta=meta, dont_filter=True)
             _add_cookies(again, jar)
             if again.headers.get("Cookie") != request.headers.get("Cookie"):
                 return again
         elif len(jar):
-            _keep(self._jars, target, jar)
+            self._jars[target] = jar
+            if len(self._jars) > _MAX_JARS:
+                self._jars.popitem(last=False)
         return response
 
     async def _leads_back(self, url: str, target: str | None, jar: CookieJar) -> bool:
         """Follow redirects on the host of a URL; return whether they lead back to the URL."""
-        first, origin = normalize(url), _origin(url)
-        if target == first:
-            return True
-        if not len(jar) and self._led_on.get(origin, 0) >= _MAX_CHAINS:
-            return False
+        first = normalize(url)
         for _ in range(_MAX_STEPS):
-            if target is None or _origin(target) != origin:
+            if target is None or target == first or _origin(target) != _origin(url):
                 break
             target = await self._next_target(target, jar)
-            if target == first:
-                return True
-        _keep(self._led_on, origin, self._led_on.get(origin, 0) + 1)
-        return False
+        return target == first
 
     async def _next_target(self, url: str, jar: CookieJar) -> str | None:
         """Return the target to which a URL redirects; None if it does not redirect."""
@@ -130,10 +120,3 @@ def _add_cookies(request: Request, jar: CookieJar) -> None:
             cookies[cookie.partition(b"=")[0]] = cookie
     if cookies:
         request.headers["Cookie"] = b"; ".join(cookies.values())
-
-
-def _keep(kept: OrderedDict[str, T], key: str, value: T) -> None:
-    """Add an item, and drop the oldest item if there are too many."""
-    kept[key] = value
-    if len(kept) > _MAX_KEPT:
-        kept.popitem(last=False)
