@@ -228,8 +228,8 @@ class CrawlConfig(BaseModel):
     )
     any_media: Flag = _setting(
         False,
-        "also follow links with endings such as `.jpg`, and download other Content-Types than "
-        "HTML. Only HTML pages are judged",
+        "also follow [links to files](../how-to/scope.md#files) such as `.jpg`, and download "
+        "other Content-Types than HTML. Only HTML pages are judged",
     )
     backoff: Number = _setting(
         1.0,

@@ -158,7 +158,7 @@ class Distiller:
         )
 
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
-        """Return the expected authority scores of unfetched pages, if they were relevant.
+        """Return the authority scores that unfetched pages would have if they were relevant.
 
         The score of a page is its authority score, before scaling, for R(v) = 1.
 
@@ -259,7 +259,7 @@ def _suffixes() -> TLDExtract:
 
 
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """Return for each URL the URL that has its page: the original of a duplicate or redirect.
+    """Return for each URL its own id, a duplicate's original, or a redirect's target.
 
     The target of a redirect is known only if no link led to the target before. The crawl then
     stores the redirect as referrer of the target, and a referrer without links is a redirect.

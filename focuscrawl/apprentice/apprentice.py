@@ -1,4 +1,4 @@
-"""The `Apprentice` scores URLs and is trained online; its model folder; its training in rounds."""
+"""The class `Apprentice` scores URLs and is trained online; functions save and read its model."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Apprentice:
 
     The score of a URL v is its expected value: the probability that v is relevant, or that v leads
     to relevant pages (`TunnelRewards`). The default model is a logistic regression with one
-    instance a URL. An instance has the mean hashed features of all links into v and of their
-    pages, the words of v's URL, and the inputs of `focuscrawl.apprentice.options.INPUTS`. The
-    prior weights of the inputs (`PRIOR_WEIGHTS`) order the frontier until the first training.
+    instance per URL. The instance of v has the mean hashed features of all links into v and of the
+    linking pages, the words of the URL v, and the inputs `focuscrawl.apprentice.options.INPUTS`.
+    The prior weights of the inputs (`PRIOR_WEIGHTS`) order the frontier until the first training.
 
-    Training uses the inputs that a URL had when the URL was fetched. So the rate of a directory
-    never includes the page that the rate predicts.
+    Training uses the inputs that a URL had when the URL was fetched. So the relevance rate of a
+    directory, an input, never includes the page to be predicted.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Apprentice:
     # -- fetches and pages ---------------------------------------------------------------
 
     def is_new(self, targets: Ints) -> Bools:
-        """Return which URLs no link has led to before, bool (n,)."""
+        """Return a mask of the `targets` that no known link leads to, bool (n,)."""
         with self.lock:
             self.table.grow(int(targets.max(initial=-1)) + 1)
             return self.table.url_row.data[targets] < 0
@@ -160,7 +160,7 @@ class Apprentice:
             return link_scores, urls, scores
 
     def expand_pages(self, pages: Sequence[tuple[int, PageFeatures]]) -> tuple[Ints, Floats]:
-        """Add links of at least one page of another process; return distinct targets, scores."""
+        """Add links of pages that another process fetched; return distinct targets and scores."""
         with self.lock:
             first = min([self.memory.add(url, features) for url, features in pages])
             urls = np.unique(np.concatenate([features.targets for _, features in pages]))
@@ -176,7 +176,7 @@ class Apprentice:
     # -- training ------------------------------------------------------------------------
 
     def is_training_due(self) -> bool:
-        """Return whether a batch is complete; if so, take the snapshot for the next training."""
+        """Return whether a batch of fetches is complete; if so, take a snapshot for training."""
         batch = max(self.options.batch, int(self.options.growth * self.memory.observed))
         if (
             self._fetches_since_training < batch
@@ -200,8 +200,9 @@ class Apprentice:
     def learn(self) -> ApprenticeUpdate:
         """Train a new model on the judged URLs of the snapshot.
 
-        This may run in a background thread, one training at a time. The apprentice does not change
-        until `adopt`. Pages that arrive during the training do not affect the new model.
+        This method may run in a background thread, one training at a time. The apprentice does not
+        change until `adopt` is called. Pages that arrive during the training do not affect the new
+        model.
         """
         snapshot = self._pop_snapshot()
         learner, judged = copy.copy(self.scorer.learner), snapshot.judged
@@ -238,7 +239,8 @@ class Apprentice:
     def load_trained(self, version: int, packed: bytes) -> ApprenticeUpdate:
         """Return an update with a packed learner that another process trained.
 
-        This may run in a background thread. The apprentice does not change until `adopt`.
+        This method may run in a background thread. The apprentice does not change until `adopt` is
+        called.
         """
         scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
         return rescore_queued(
@@ -246,7 +248,7 @@ class Apprentice:
         )
 
     def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
-        """Replace the model; return targets of links found during the training, and scores."""
+        """Replace the model; score the targets of links that were found during the training."""
         with self.lock:
             self.scorer, self.version = update.scorer, update.version
             self.memory.store_scores(update.urls, update.scores)
@@ -284,8 +286,8 @@ class Apprentice:
     def load(self, state: bytes) -> int:
         """Load the model of the last training of a resumed crawl.
 
-        Afterwards the crawl repeats all its `observe` and `expand` calls. Return the number of
-        fetches when the model was adopted.
+        Afterwards the resumed crawl must repeat the calls of `observe` and `expand` for all its
+        fetches. Return the number of fetches when the model was adopted.
         """
         learned, since = (unpack_finite_arrays(part) for part in split_packs(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
@@ -304,7 +306,8 @@ class Apprentice:
     def rescore(self) -> tuple[Ints, Floats]:
         """Return all unfetched URLs with links, and their last scores.
 
-        After `load` and the repeated calls, the scores are those of an uninterrupted crawl.
+        After `load` and the repeated calls of `observe` and `expand`, the scores are those of an
+        uninterrupted crawl.
         """
         with self.lock:
             y = self.table.y.data
@@ -329,7 +332,7 @@ class Apprentice:
     # -- from crawl to crawl -------------------------------------------------------------
 
     def export(self) -> bytes:
-        """Return the model and the rates of URL prefixes and patterns, for a later crawl."""
+        """Return the model and the relevance rates of URL prefixes and patterns, as bytes."""
         with self.lock:
             return pack(
                 self.scorer.learner,
@@ -338,7 +341,7 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Start from the `export` of an earlier crawl; other bytes raise conversion errors."""
+        """Start from the `export` of an earlier crawl; raise an error for other bytes."""
         arrays = unpack_finite_arrays(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
@@ -379,13 +382,13 @@ def read_apprentice(folder: Path) -> bytes:
 
 
 def validate_export(exported: bytes) -> bytes:
-    """Return `exported` if `Apprentice.export` wrote it; other bytes raise conversion errors."""
+    """Return `exported` if `Apprentice.export` wrote these bytes; raise an error otherwise."""
     Apprentice.warm_started(Options(), exported)
     return exported
 
 
 def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
-    """Pack the judged URLs of an apprentice for a `TrainingPool`; None without judged URLs."""
+    """Pack an apprentice's judged URLs for a `TrainingPool`; return None if no URL was judged."""
     memory = apprentice.memory
     with apprentice.lock:
         n_links, judged = len(memory.table), memory.buffer.judged
@@ -415,7 +418,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """The latest judged URLs of all buckets, at most about ``options.memory``."""
+    """The latest judged URLs of all buckets of hosts, at most about ``options.memory`` URLs."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

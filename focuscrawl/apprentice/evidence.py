@@ -1,4 +1,4 @@
-"""Evidence for each URL: sums over the links into the URL, rates of its directory and pattern."""
+"""Evidence for each URL: sums over its links, and relevance rates of its directory and pattern."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ _KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom fo
 
 
 class RelevanceRates:
-    """Mean relevance along chains of nested sets, each shrunk to the mean of the larger set.
+    """Mean relevance of nested sets of URLs, each mean shrunk to the mean of the larger set.
 
-    A chain is, for example, a host, its directory and a subdirectory. With n fetches in a set and
-    the rate m of the larger set, the rate of the set is m' = (sum R + w m) / (n + w).
+    Nested sets form a chain: for example, the URLs of a host, of a directory and of its
+    subdirectory. If n fetches of a set have the total relevance r, and the larger set has the rate
+    m, the rate of the set is (r + w m) / (n + w), with the parameter w = `weight`.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class RelevanceRates:
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Record one fetch; `keys` are those of the chain, 0 for no set."""
+        """Record one fetch; `keys` has the keys of the sets in the chain, 0 for no set."""
         for slot in {key & _SLOTS for key in keys.tolist() if key}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0
@@ -74,7 +75,7 @@ class RelevanceRates:
         self._n += 1.0
 
     def rates(self, keys: NDArray[np.uint32]) -> Floats:
-        """Return the rates at the ends of n chains, float64 (n,).
+        """Return the relevance rate of the smallest set of each of n chains, float64 (n,).
 
         Parameters
         ----------
@@ -104,7 +105,7 @@ class FetchOutcomes:
         self._aliases = np.zeros((2, 1 << 19), bool)
 
     def get_rates(self) -> dict[str, NDArray[Any]]:
-        """Return the rates by prefix and pattern."""
+        """Return the relevance rates by URL prefix and URL pattern."""
         rates = {"p": self.prefixes.get_state(), "s": self.patterns.get_state()}
         return {f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()}
 
@@ -114,7 +115,7 @@ class FetchOutcomes:
             rates.set_state(select_prefix(state, key))
 
     def get_state(self) -> dict[str, NDArray[Any]]:
-        """Return the rates and the aliases."""
+        """Return the relevance rates and the aliases of fetched URLs."""
         return {"aliases": np.packbits(self._aliases), **self.get_rates()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -129,14 +130,14 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return two masks (n,): URLs with a fetched alias; URLs with one except for the query."""
+        """Return masks (n,): URLs with a fetched alias; URLs with one if queries are ignored."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
 
 
 class UrlEvidence:
-    """Sums over the links into each URL.
+    """Sums of relevance and other values over the links into each URL.
 
     Parameters
     ----------
@@ -265,7 +266,7 @@ def select_pages_to_forget(
     """Return a mask of pages to forget, so that clearly fewer than `max_links` links remain.
 
     The value of a page is the best score among the queued targets of its links. Pages without
-    queued targets are forgotten first, the oldest of them first.
+    queued targets are forgotten first, in order of age.
 
     Parameters
     ----------

@@ -197,8 +197,9 @@ class WordEvidence:
     """The evidence of words for each class: log Pr(c|word) - log Pr(c), cached.
 
     Judging the text of every link takes too long, so the critic judges each word once, as a page
-    of that word. The evidence of a text is the sum over its words. For naive Bayes, the sum equals
-    the judgement of the text (methods 2). For other critics, the sum is an approximation.
+    that contains only that word. The evidence of a text is the sum over its words. For naive
+    Bayes, the sum equals the judgement of the text (methods 2). For other critics, the sum is an
+    approximation.
 
     Parameters
     ----------

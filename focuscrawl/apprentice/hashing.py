@@ -1,7 +1,7 @@
-"""The hashing trick; sparse rows of hashed features; records of arrays as bytes.
+"""The hashing trick, sparse rows of hashed features, and records of arrays stored as bytes.
 
-`scipy.sparse` takes three times as long for the links of one page, and adds in another order.
-Only `focuscrawl.apprentice.learners` uses `scipy.sparse`, for one matrix of all instances.
+For the links of one page, `scipy.sparse` takes three times as long and adds values in another
+order. Only `focuscrawl.apprentice.learners` uses `scipy.sparse`, for one matrix of all instances.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def row_pointers(lengths: NDArray[np.integer]) -> Ints:
 
 
 def multi_arange(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
-    """Concatenate the ranges ``start, start + 1, ..., start + length - 1`` of all pairs."""
+    """Concatenate the ranges ``start, ..., start + length - 1`` of all starts and lengths."""
     return _spread(starts, lengths)[0]
 
 
@@ -208,7 +208,7 @@ class WordHashes:
         return numbers.view(np.uint64)
 
     def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
-        """Return one row a text, with the features of its words; repeated words are repeated."""
+        """Return one row per text: the features of its words, repeated for repeated words."""
         words, owner = tokenize(texts)
         lengths = np.bincount(owner, minlength=len(texts))
         return SparseRows(hash_features(self(words), salt, bits), row_pointers(lengths))

@@ -1,4 +1,4 @@
-"""Training instances: one row of features a URL, cached between trainings."""
+"""Training instances: one row of features per URL, cached between trainings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def make_instances(
     only_first: bool = False,
     n_pages: Ints | None = None,
 ) -> tuple[Instances, Ints]:
-    """Create one instance a URL: the mean features of the links to a URL, and the URL's own.
+    """Create one instance per URL: mean features of the links into the URL, and its own features.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def link_margins(
     *,
     unit_length: bool,
 ) -> Floats:
-    """Return the margins of links: the sums of the weights of their features and their pages'.
+    """Return the margin of each link: the sum of the weights of link and page features.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bo
 
 
 class InstanceCache:
-    """Creates one instance a URL as `make_instances` does, reusing those of the last call.
+    """Creates instances as `make_instances` does, and reuses the instances of the last call.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class InstanceCache:
         self._instances = _NO_INSTANCES
 
     def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
-        """Return one instance a URL."""
+        """Return one instance per URL."""
         if table is not self._table:  # pages were forgotten
             self._urls, self._instances = np.zeros(0, np.int64), _NO_INSTANCES
         row_of = np.full(table.n_urls, -1)

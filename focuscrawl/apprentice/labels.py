@@ -22,13 +22,13 @@ _MIN_MISSES = 0.1  # share of irrelevant pages from which on grades have no weig
 
 
 class Labels:
-    """Training labels: R(v) or a tunnel reward, graded while irrelevant pages are rare.
+    """Training labels: R(v) or a tunnel reward, on a graded scale if irrelevant pages are rare.
 
-    The crawl of an easy topic fetches hardly any irrelevant page at first, so plain labels teach
-    little about the other links. `GradedLabels` separate the core of the topic from its edge. With
-    a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w times
-    the plain label plus 1 - w times the graded label. A tunnel reward uses the grade at the time
-    of the fetch.
+    At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
+    labels are close to 1. `GradedLabels` distinguish clearly relevant pages from borderline pages.
+    With a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w
+    times the plain label plus 1 - w times the graded label. A tunnel reward uses the grade at the
+    time of the fetch.
     """
 
     def __init__(self, options: Options) -> None:
@@ -84,8 +84,9 @@ class TunnelRewards:
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
     G(v) is the index of a branching bandit (Weiss 1988), in which fetching a page offers new
-    choices. A relevant page has G = 1 without its children. An irrelevant page has a larger label
-    than its relevance if its children are relevant. With s = 2, one relevant child is not enough.
+    choices. A relevant page has G = 1 before its children are fetched. An irrelevant page has a
+    larger label than its relevance if its children are relevant: with s = 2, one relevant child
+    gives only G = 1/4.
     """
 
     def __init__(self) -> None:
@@ -131,13 +132,13 @@ class GradedLabels:
     """Labels that are linear in the log-odds of the relevance.
 
     Naive Bayes treats words as independent, so its relevance is close to 0 or 1 on nearly every
-    page (methods 2). The log-odds still separate the core of a topic from its edge. With
-    l = log R(v) / (1 - R(v)), the grade is::
+    page (methods 2). The log-odds still distinguish clearly relevant pages from borderline pages.
+    With l = log R(v) / (1 - R(v)), the grade is::
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
     The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most the
-    limit of a float64. URLs without a page have R(v) = 0 and do not count for s.
+    limit of a float64. URLs without a page, whose R(v) is 0, do not affect s.
     """
 
     def __init__(self) -> None:

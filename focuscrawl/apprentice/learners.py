@@ -1,7 +1,8 @@
 """Incremental linear estimators of relevance, with the conventions of scikit-learn.
 
 Learners have ``partial_fit(X, y, sample_weight)`` and ``predict(X)``. The names of fitted
-attributes end in ``_``. ``get_state`` and ``set_state`` save and load them as plain arrays.
+attributes end in ``_``. ``get_state`` and ``set_state`` save and load the fitted attributes as
+plain arrays.
 """
 
 from __future__ import annotations
@@ -364,7 +365,7 @@ class NaiveBayesLearner(Learner):
     """Pr(high) by naive Bayes over hashed features, Laplace-smoothed [A02 equations 1 and 2].
 
     Values of features must be counts or ones. Features that are not in the training set are
-    ignored. Dense inputs count only while one of the two classes has no instances.
+    ignored. Dense inputs are used only while one of the two classes has no instances.
 
     Attributes
     ----------

@@ -101,7 +101,7 @@ def url_key_table(urls: Sequence[str]) -> NDArray[np.uint32]:
 
 
 def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes) -> SparseRows:
-    """Return one row of features a URL: the words of path and query, and the prefixes.
+    """Return one row of features per URL: the words of path and query, and the prefixes.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHash
 
 
 def site_features(source: str, targets: Sequence[str]) -> SparseRows:
-    """Return one feature a link: the relation (`RELATIONS`) of its target to its page.
+    """Return one feature per link: the relation (`RELATIONS`) of its target to its page.
 
     All URLs must be normalised.
     """
@@ -226,8 +226,8 @@ def _drop_repeats(
 def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:
     """Return the inputs (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
 
-    The input (HIGH, d) of a link is 1 if another link of the page, d leaves away, has a relevant
-    target. The input (LOW, d) is 1 if such a link has an irrelevant target.
+    The input (HIGH, d) of a link is 1 if another link of the page, d DOM leaves away, has a
+    relevant target. The input (LOW, d) is 1 if such a link has an irrelevant target.
 
     Parameters
     ----------

@@ -229,8 +229,9 @@ class RowStore:
 class LinkTable:
     """Links in the order found, pages in the order expanded, and URLs by id.
 
-    Pages can be forgotten together with their links. Positions of links and pages count only
-    those that remain. Link arrays have one entry a link, URL arrays one entry a URL id.
+    Pages can be forgotten together with their links. Positions count only links and pages that
+    were not forgotten. Link arrays have one entry per link, and URL arrays have one entry per URL
+    id.
 
     Attributes
     ----------
@@ -276,7 +277,7 @@ class LinkTable:
 
     @property
     def n_urls(self) -> int:
-        """Length of the URL arrays; all URL ids are below."""
+        """Length of the URL arrays; every URL id is less than this length."""
         return len(self.y)
 
     def keys(self, urls: Ints) -> NDArray[np.uint32]:
@@ -286,7 +287,7 @@ class LinkTable:
     def features_of_urls(self, urls: Ints) -> SparseRows:
         """Return the hashed features of URLs; this may run in a thread while `add` runs.
 
-        In rounds, another page may change the row of a queued URL.
+        In a crawl in rounds, `add` may replace the row of a queued URL.
         """
         rows = self.url_row.data[urls]  # first, so that all rows exist
         return self.url_rows.rows(len(self.url_rows)).take(rows)
@@ -302,7 +303,7 @@ class LinkTable:
         return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> None:
-        """Add the page of `url`; with `forget`, only its URLs and the counts are kept."""
+        """Add the page of `url`; with `forget`, store only the URLs and the counts of the page."""
         n = len(features.targets)
         self.grow(max(url, int(features.targets.max(initial=0))) + 1)
         table = self._keys.data.reshape(-1, _KEYS)
@@ -361,7 +362,7 @@ class LinkTable:
         self.links_ever, self.pages_ever = other.links_ever, other.pages_ever
 
     def forgotten_pages(self, n_pages: int, pages_ever: int) -> Bools:
-        """Return which of the first `pages_ever` pages are not among the first `n_pages` kept.
+        """Return a mask of the first `pages_ever` pages: whether each page was forgotten.
 
         The mask is empty if no page was forgotten.
         """

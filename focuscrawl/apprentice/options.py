@@ -166,7 +166,7 @@ class Options:
 
     @property
     def max_links_per_url(self) -> int:
-        """Largest number of links into a URL in an instance."""
+        """Maximum number of links into a URL that its instance uses."""
         return self.links_into or sys.maxsize
 
     @property
@@ -180,7 +180,7 @@ class Options:
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return these options with the ones that belong to the weights of a model from `kept`."""
+        """Return a copy with the options that a model depends on taken from `kept`."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
@@ -192,7 +192,7 @@ def _is_number(value: object) -> bool:
 def with_options_signature(init: Init) -> Init:
     """Replace ``**options`` in the signature of an ``__init__`` by the fields of `Options`.
 
-    Users' options are checked against the signature of a strategy and documented from it.
+    The signature of a strategy is used to check and to document the options of a user.
     """
     original = signature(init)
     *first, begin_with, _ = original.parameters.values()

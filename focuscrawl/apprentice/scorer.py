@@ -81,7 +81,7 @@ class Scorer:
     def add_new_links(self, first: int) -> Floats:
         """Add the links from position `first` on; return their margins, float64 (n,).
 
-        No link of their pages may have been followed yet.
+        The pages with these links must be new: no link of these pages was followed yet.
         """
         table, links = self.table, slice(first, len(self.table))
         margin = self._link_margins(range(first, len(table)))
@@ -137,7 +137,7 @@ class Scorer:
         return urls, self.scores(urls, self.inputs(urls))
 
     def queued_urls(self, y: Floats) -> Ints:
-        """Return the URLs with links that are unfetched by `y`."""
+        """Return the unfetched URLs with links; `y` is NaN for unfetched URLs."""
         urls = self.evidence.urls()
         return urls[np.isnan(y[urls])]
 

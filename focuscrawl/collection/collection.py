@@ -18,7 +18,7 @@ from focuscrawl.foundation.urls import host
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary_subtag
-from focuscrawl.page.words import PageWords, tokenize
+from focuscrawl.page.words import PageWords, count_words, tokenize
 from focuscrawl.report.plain_text import strip_controls
 from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText
 from focuscrawl.text.extraction import RawPage
@@ -78,7 +78,10 @@ COLUMNS = {
         "main text, plain; in CSV with an apostrophe in front if a spreadsheet would compute it",
     ),
     "markdown": ("string", "main text with headings, lists and emphasis"),
-    "words": ("int64", "number of words of the text, split at white space"),
+    "words": (
+        "int64",
+        "number of words of the text, split at white space; estimated for scripts without spaces",
+    ),
     "hash": ("string", "SHA-256 of the text in UTF-8, as in Parquet and JSON lines"),
     "extractor": ("string", "method that extracted the text"),
     "duplicates": ("list<string>", "URLs of pages with the same or nearly the same text"),
@@ -322,7 +325,7 @@ def _drop_boilerplate(pages: list[ExportedPage], skipped: Counter[str]) -> list[
         name = host(page.url)
         limit = max(_BOILERPLATE_PAGES, _BOILERPLATE_SHARE * n_pages[name])
         own = (line for line in _lines(page) if line_counts[name][line] < limit)
-        if sum(len(line.split()) for line in own) >= _MIN_WORDS:
+        if sum(map(count_words, own)) >= _MIN_WORDS:
             kept.append(page)
     if len(kept) < len(pages):
         skipped["only boilerplate"] = len(pages) - len(kept)
@@ -384,7 +387,7 @@ def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
         "canonical": content.canonical,
         "text": content.text,
         "markdown": content.markdown,
-        "words": len(content.text.split()),
+        "words": round(count_words(content.text)),
         "hash": page.hash,
         "extractor": content.extractor,
         "duplicates": list(map(_sanitize, page.duplicates)),

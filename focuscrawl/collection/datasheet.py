@@ -16,6 +16,7 @@ from focuscrawl import __version__
 from focuscrawl.collection.collection import COLUMNS
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
+from focuscrawl.page.words import count_words
 from focuscrawl.report.outcomes import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import one_line, pluralize
 
@@ -75,7 +76,7 @@ def datasheet(
 
 def _contents(collection: Collection, topic: str) -> list[str]:
     pages = collection.pages
-    words = sum(len(page.content.text.split()) for page in pages)
+    words = round(sum(count_words(page.content.text) for page in pages))
     lines = [
         f"Web pages on the topic {topic}, found by a focused crawl. A focused crawl follows the "
         "links that are likely to lead to relevant pages.",

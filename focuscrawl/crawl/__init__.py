@@ -1,4 +1,4 @@
-"""The crawl loop, its state, and the parts of a crawl; without network and Scrapy.
+"""The crawl loop, its state and the parts of a crawl, which use neither network nor Scrapy.
 
 Scrapy fetches the pages (`focuscrawl.engine`). `focuscrawl.strategies` scores links,
 `focuscrawl.offline` trains after a crawl, and `focuscrawl.rounds` runs crawls in rounds.

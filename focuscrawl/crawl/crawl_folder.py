@@ -240,7 +240,7 @@ class FileControl:
             self._write(command, self.budget)
 
     def set_budget(self, budget: int) -> None:
-        """Write a new budget for the crawl, 0 for no limit; raises like `send`."""
+        """Write a new budget for the crawl, 0 for no limit; raise the same errors as `send`."""
         with self._changing():
             self._write(self.command, budget)
 

@@ -46,7 +46,7 @@ class _QueuedFile(NamedTuple):
 
 
 class Discovery(Part):
-    """Queues the site maps and feeds of a host when the crawl has found a relevant page there.
+    """Queues the site maps and feeds of a host when the crawl has found a relevant page on it.
 
     Site maps are those that the host's robots.txt names, or ``/sitemap.xml``. Feeds are those that
     the host's relevant pages name. A site map on another host counts for the host whose site map
@@ -87,7 +87,7 @@ class Discovery(Part):
     def can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
         """Tell whether a URL was queued as a site map or a feed, or is a start page.
 
-        A start page that its server declares as HTML is a page.
+        A start page with an HTML media type is neither a site map nor a feed.
         """
         urls = self._crawl.urls
         is_seed = urls.depth(url_id) == 0 and urls.referrer_id(url_id) is None

@@ -1,4 +1,4 @@
-"""The distiller in a crawl: raises links of the top hubs and revisits hubs (F99 section 3.3)."""
+"""The distiller of a crawl raises scores of the top hubs' links and revisits hubs (F99 3.3)."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DistillerResult(NamedTuple):
     rule: str
 
     def describe(self, raised: int, of: int) -> str:
-        """Return the detail of the event that the distiller has run."""
+        """Return the text of the event ``distilled`` of this run."""
         return (
             f"{raised} of {of} unfetched targets of the top {_N_HUBS} hubs raised "
             f"({self.links} links, sites: {self.rule}, {self.scores.rounds} rounds)"
@@ -104,7 +104,7 @@ def run_distiller(
 
 
 class Distilling(Part):
-    """Runs the distiller in a background thread and raises unfetched links of the top hubs.
+    """Runs the distiller in a background thread, and raises the scores of links of the top hubs.
 
     A raised URL gets the score of a start page. The crawl fetches raised URLs before all links,
     and training of the strategy does not change their scores. Between two runs of the distiller,
@@ -172,7 +172,7 @@ class Distilling(Part):
         return POLL_INTERVAL if is_overdue else None
 
     def poll(self, now: float) -> bool:
-        """Raise the best unfetched targets when the distiller has finished."""
+        """Raise the scores of the best unfetched link targets when the distiller has finished."""
         if self._future is None or not self._future.done():
             return False
         if self._replay and not self._can_apply():
@@ -241,8 +241,8 @@ class HubRevisits(Distilling):
     the row of the page in the table ``page`` does not change. The critic judges the new version
     of the page, and the strategy scores the new links like the links of any page.
 
-    The row is written when the hub is queued, in one transaction with the event ``distilled``,
-    and again after the fetch, so that a killed crawl resumes with the hubs it has to fetch.
+    The row of a revisit is written when the hub is queued, and again after the fetch, so that a
+    killed crawl resumes with the queued hubs.
     """
 
     def reset(self) -> None:
@@ -260,7 +260,7 @@ class HubRevisits(Distilling):
                 self._queue_row(row)
 
     def is_revisit(self, url_id: int) -> bool:
-        """Tell whether a page is queued for another fetch, whose answer this part processes."""
+        """Tell whether a page is queued for another fetch."""
         return url_id in self._revisits
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 MIN_RESEMBLANCE = 0.9  # least resemblance of near-duplicates
-_SHINGLE_LENGTH = 4  # words
+_SHINGLE_LENGTH = 4  # words, or characters in scripts without spaces
+_MAX_CHARACTERS = 100_000  # of a page in such a script
 _MIN_SHINGLES = 32  # distinct; shorter texts are similar by chance
 _MAX_SHINGLES = 512  # of a long page
 _N_HASHES = 64  # in a sketch
@@ -83,12 +84,14 @@ class Duplicates:
 def sketch(page: PageWords) -> bytes | None:
     """Return the MinHash of a page's four-word shingles, or None for a page of few words.
 
-    Of a long page only the 512 shingles with the smallest hashes are used.
+    In scripts without spaces, each character counts as a word. Of a long page only the 512
+    shingles with the smallest hashes are used.
 
     Notes
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
+    page = page.split_characters(_MAX_CHARACTERS)
     n = len(page.indices) - _SHINGLE_LENGTH + 1
     if n < _MIN_SHINGLES:
         return None
@@ -116,8 +119,8 @@ def _murmur_finalizer(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 class MinHashIndex:
     """Index of the sketches of the last pages that were not near-duplicates.
 
-    The content depends only on the order of the pages, so that a resumed crawl finds the same
-    near-duplicates as an uninterrupted crawl.
+    The content of the index depends only on the order of the pages, so that a resumed crawl finds
+    the same near-duplicates as an uninterrupted crawl.
 
     Parameters
     ----------

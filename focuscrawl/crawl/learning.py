@@ -47,7 +47,7 @@ class Learning(Part):
         self._scores = np.full(len(self._crawl.urls), np.nan)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Collect scores newer than the last model, and restart the training after that model."""
+        """Collect the scores since the last model, and restart the training after that model."""
         seq = fetch.stored.seq
         if seq > self._learned_at:
             self._scores[fetch.urls] = fetch.scores
@@ -108,7 +108,7 @@ class Learning(Part):
 
 
 def model_row(lesson: ModelUpdate) -> ModelRow:
-    """Return the row of the store for a trained model."""
+    """Return the row of a trained model for the store."""
     return ModelRow(
         version=lesson.version,
         trained_at_seq=lesson.trained_at_seq,

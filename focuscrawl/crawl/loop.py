@@ -46,13 +46,9 @@ logger = logging.getLogger(__name__)
 
 REPLAY_TIME = 0.0  # time passed to `Crawl.next` in a replay, which has no clock
 _WAIT = 0.001  # seconds between two calls of `Crawl.next` in a replay
-_UNKNOWN = ("application/octet-stream", "binary/octet-stream")
-# media types of bodies that can be PDF, and of bodies that can be a site map or a feed
-_PDF = ("application/pdf", "application/x-pdf", *_UNKNOWN)
-_SITE_MAPS = (
-    *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
-    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNKNOWN),
-)
+# media types of bodies that can be PDF, and of files that are surely no site map and no feed
+_PDF = ("application/pdf", "application/x-pdf", "application/octet-stream", "binary/octet-stream")
+_MEDIA = ("image/", "audio/", "video/", "font/")
 
 
 class Crawl(CrawlState):
@@ -190,7 +186,7 @@ class Crawl(CrawlState):
         )
 
     def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
-        """Queue a URL in flight again, for which a request failed if ``tried``."""
+        """Queue a URL in flight again; ``tried`` tells whether its request was sent and failed."""
         score = self.in_flight.pop(url_id)
         if tried:
             score = self.strategy.score_after_failure(url_id, score)
@@ -206,8 +202,8 @@ class Crawl(CrawlState):
     def halt(self, url_id: int, now: float) -> None:
         """Stop the crawl after an error during a visit, and queue the URL again.
 
-        For errors of a feed, a part or the store, which would occur for the next page, too. For
-        errors of critic and strategy see `CrawlState.log_failure`.
+        This method is for errors of a feed, a part or the store, which would also occur for the
+        next page. `CrawlState.log_failure` handles errors of critic and strategy.
         """
         self._halted = True
         if url_id in self.in_flight:
@@ -221,7 +217,7 @@ class Crawl(CrawlState):
         return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
     def start_failed_visit(self, url_id: int, error: str) -> PageVisit:
-        """Create the visit of a URL in flight that brought no answer."""
+        """Create the visit of a URL in flight whose request got no answer."""
         visit = self.start_visit(url_id, Download(status=0))
         visit.error = error
         return visit
@@ -233,7 +229,7 @@ class Crawl(CrawlState):
         return 200 <= download.status < 300 and is_html(download.content_type, download.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
-        """Return the kind of an answer that is PDF, a site map or a feed, or None."""
+        """Return the kind of an answer (PDF, site map or feed), or None for other answers."""
         download = visit.download
         if not 200 <= download.status < 300:
             return None
@@ -247,7 +243,8 @@ class Crawl(CrawlState):
         """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
-        return media_type in _SITE_MAPS and self._can_be_site_map_or_feed(url_id, media_type)
+        is_media = media_type.startswith(_MEDIA)
+        return not is_media and self._can_be_site_map_or_feed(url_id, media_type)
 
     def _can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
         discovery = self.part(Discovery)
@@ -288,7 +285,7 @@ class Crawl(CrawlState):
     def read(
         self, visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]
     ) -> None:
-        """Read a document by a function like `focuscrawl.page.documents.parse_document`."""
+        """Parse a document by a function such as `focuscrawl.page.documents.parse_document`."""
         try:
             visit.view = parse(visit.download.body, visit.url, kind)
         except UnreadableError:
@@ -305,8 +302,8 @@ class Crawl(CrawlState):
     def expand(self, visit: PageVisit) -> None:
         """Report the page to the strategy, score its links, and queue their targets.
 
-        The relevance of the visit is final now. Record the visit before another is expanded, so
-        that the strategy receives fetches in the order in which they are recorded.
+        `expand` makes the relevance of the visit final. Record the visit before another visit is
+        expanded, so that the strategy receives fetches in the order in which they are recorded.
 
         Raises
         ------
@@ -322,9 +319,9 @@ class Crawl(CrawlState):
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Run the first step of `expand`; return the page if its links have to be scored.
 
-        The second step is `score`, which is slow for many links and may run in any thread. The
-        last step is `finish_expansion`. `next` returns None between these steps, and no other
-        visit may be expanded.
+        The second step of an expansion is `score`, which is slow for many links and may run in any
+        thread. The last step is `finish_expansion`. Between the steps, `Crawl.next` returns None,
+        and no other visit may be expanded.
 
         Raises
         ------
@@ -394,7 +391,7 @@ class Crawl(CrawlState):
         return self.record(visit, now)
 
     def record_failed(self, url_id: int, error: str, now: float) -> Visit:
-        """Record a fetch that brought no answer."""
+        """Record a fetch that got no answer."""
         return self.record(self.start_failed_visit(url_id, error), now)
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:

@@ -118,7 +118,7 @@ class PageSource:
     def read_with_links(self, url_id: int, critic: Critic | None = None) -> ReadPage | None:
         """Read the present version of a page, with all its links to URLs of the crawl.
 
-        With a critic, the result includes class probabilities. None if no web has the page.
+        With a critic, the result includes class probabilities. Return None if no web has the page.
         """
         for web in self._webs:
             view = read_page(web, self._urls[url_id])

@@ -40,13 +40,13 @@ class Part:
     """Base class of the parts of a crawl; every method does nothing by default.
 
     The loop calls each method for all parts, in the order of `CrawlState.parts`. When a crawl
-    opens: `reset`, `restore` for every earlier fetch, and `on_restored`. For each call of
-    `Crawl.next`: `poll`, `stop_reason` and `wait`, and `admits` for the best URLs. For each visit:
-    `on_judged`, `before_record` and `on_recorded`. When the crawl ends: `close`, and `release`
-    when all records are on disk.
+    opens, the loop calls `reset`, `restore` for every earlier fetch, and `on_restored`. In
+    `Crawl.next`, the loop calls `poll`, `stop_reason` and `wait`, and `admits` for the best URLs.
+    For each visit, the loop calls `on_judged`, `before_record` and `on_recorded`. At the end, the
+    loop calls `close`, and `release` when all records are on disk.
 
-    An action of a single part is not a method of this class. The loop finds that part by its
-    class, see `CrawlState.part`.
+    This class has no methods for actions of a single part, which the loop finds by its class
+    (`CrawlState.part`).
     """
 
     def reset(self) -> None:
@@ -73,7 +73,7 @@ class Part:
         return None
 
     def wait(self, now: float) -> float | None:
-        """Return how long the crawl must not start a fetch; called after every part was polled.
+        """Return how long the crawl must not start a fetch; the loop polls all parts before.
 
         Returns
         -------
@@ -83,7 +83,7 @@ class Part:
         return None
 
     def admits(self, url_id: int) -> bool:
-        """Tell whether the best URL may be fetched; the frontier defers a URL that may not."""
+        """Tell whether the best URL may be fetched; if not, the frontier defers the URL."""
         return True
 
     def on_judged(self, visit: PageVisit) -> None:
@@ -96,7 +96,7 @@ class Part:
         """Process a visit after it was recorded and counted."""
 
     def close(self) -> None:
-        """Stop background work; changes of the state are stored together with the stop reason."""
+        """Stop background work; state changes are stored together with the stop reason."""
 
     def release(self) -> None:
         """Release shared resources; all records are on disk."""

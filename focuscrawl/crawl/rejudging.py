@@ -256,9 +256,9 @@ def resumed_config(
 ) -> tuple[CrawlConfig, Critic]:
     """Return the configuration and the critic for a crawl that is new or resumed.
 
-    A crawl can have another critic and topic than at its start. If the given ones are those of the
-    start, the crawl resumes with its present ones, so that the command that started a crawl also
-    resumes the crawl.
+    A crawl can have another critic and topic than at its start. If the arguments name the critic
+    and topic of the start, the crawl resumes with its present critic and topic. So the command
+    that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -431,8 +431,8 @@ class TopicChange(Part):
     """Judges the pages of a running crawl again when another critic is requested.
 
     The crawl first records the fetches in flight and starts no others. Then a background thread
-    judges and restores the crawl. Meanwhile only that thread may use the frontier and the URLs,
-    see `CrawlState.reloading`.
+    judges all pages again and restores the crawl. Meanwhile only the background thread may use the
+    frontier and the URLs, see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -81,8 +81,8 @@ class KnownPages:
     def queue_pages(self, crawl: CrawlState) -> None:
         """Queue known pages with a positive gain, and URLs that earlier crawls did not fetch.
 
-        At most ten times the budget of each are queued, best first. Nothing is queued if an
-        earlier run queued the pages.
+        The method queues at most ten times the budget of known pages, and as many other URLs, best
+        first. Nothing is queued if an earlier run queued the pages.
         """
         if self._worth is None or History(crawl.store).events(RETURNED):
             return

@@ -63,7 +63,7 @@ class Scope:
         return not self._deny.match(url)
 
     def follows_links_at(self, depth: int) -> bool:
-        """Tell whether links of pages are followed that are ``depth`` links from a start page."""
+        """Tell whether the links of pages ``depth`` links away from a start page are followed."""
         return self._max_depth is None or depth < self._max_depth
 
     def filter_seeds(self, seeds: Sequence[str]) -> list[str]:
@@ -103,16 +103,28 @@ def _shorten(names: Sequence[str]) -> str:
 
 
 # file name extensions of archives, media, fonts, documents and data
-_OTHER_MEDIA = frozenset(
+_FILE_EXTENSIONS = frozenset(
     """
-    7z apk bin bz2 cab deb dmg exe gz iso jar lz msi rar rpm tar tgz txz xz z zip zst
-    aac avi avif bmp eps flac flv gif heic ico jpeg jpg m4a m4v mid mkv mov mp3 mp4 mpeg mpg oga
-    ogg ogv otf png ps psd svg swf tif tiff ttf wav webm webp wma wmv woff woff2
-    bib css csv dat doc docx dvi epub js json mat odp ods odt pdf ppsx ppt pptx rtf sql tex xls
-    xlsx xpi
+    7z apk bz2 dmg exe gz lz msi rar tar tgz txz xz z zst
+    aac avi avif bmp eps flac flv gif heic ico jpeg jpg m4a m4v mkv mp3 mp4 mpeg mpg oga
+    ogg ogv otf png ps psd svg tif tiff ttf wav webm webp wma wmv woff woff2
+    docx dvi epub odp ods odt pdf ppsx ppt pptx rtf xls xlsx xpi
     """.split()  # noqa: SIM905 - a hundred quoted lines are harder to read
 )
-_MAX_ENDING = max(map(len, _OTHER_MEDIA))
+# Extensions that names of pages also end with, as in /wiki/Node.js and /people/john.doc. They
+# belong to files in folders of assets. Elsewhere, the download ends if the headers name a file.
+_NAME_EXTENSIONS = frozenset(
+    "bib bin cab css csv dat deb doc iso jar js json mat mid mov rpm sql swf tex zip".split()  # noqa: SIM905
+)
+_ASSET_FOLDERS = frozenset(
+    """
+    _static asset assets attachment attachments bower_components css dist download downloads
+    file files js lib media node_modules script scripts static style styles theme themes upload
+    uploads vendor wp-content wp-includes
+    """.split()  # noqa: SIM905
+)
+_EXTENSIONS = _FILE_EXTENSIONS | _NAME_EXTENSIONS
+_MAX_EXTENSION = max(map(len, _EXTENSIONS))
 
 
 def has_allowed_length(url: str) -> bool:
@@ -121,16 +133,28 @@ def has_allowed_length(url: str) -> bool:
 
 
 def can_be_page(url: str, *, pdf: bool = False) -> bool:
-    """Tell whether a normalised URL can be a page, by its extension; or PDF, if ``pdf``."""
+    """Tell whether a normalised URL can be a page, by its extension and folders.
+
+    Parameters
+    ----------
+    pdf : bool
+        Accept PDF, too.
+    """
     if len(url) > MAX_URL_LENGTH:
         return False
-    dot = url.rfind(".", -_MAX_ENDING - 1)
-    ending = "" if dot < 0 else url[dot + 1 :].lower()
-    return ending not in _OTHER_MEDIA or (pdf and ending == "pdf") or "?" in url
+    dot = url.rfind(".", -_MAX_EXTENSION - 1)
+    extension = "" if dot < 0 else url[dot + 1 :].lower()
+    if extension not in _EXTENSIONS or (pdf and extension == "pdf") or "?" in url:
+        return True
+    *folders, name = url.lower().split("/")[3:]
+    if extension in _NAME_EXTENSIONS:
+        return _ASSET_FOLDERS.isdisjoint(folders)
+    # a name of a page has no stem, as in /wiki/.gz, or a namespace, as in /wiki/File:Cat.jpg
+    return name == f".{extension}" or ":" in name or "%3a" in name
 
 
 def nofollow_urls(view: PageView) -> frozenset[str]:
-    """Return the targets of a page's links that are all marked ``nofollow``."""
+    """Return the link targets of a page for which every link is marked ``nofollow``."""
     links = view.links
     if view.nofollow:
         return frozenset(links.urls)

@@ -1,4 +1,4 @@
-"""State of a crawl: counts, URLs, frontier and records; and restoring it from the store."""
+"""State of a crawl (counts, URLs, frontier and records), and its restoration from the store."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ class Redirects:
     def refusal_reason(self, url_id: int, location: str | None, target: str | None) -> str | None:
         """Record a redirect, and return the reason not to follow it, or None to follow it.
 
-        Every URL is fetched once, so circles end without a check. A chain of new URLs would take
-        precedence over all links until the budget is spent. `location` is the target as sent, None
-        if missing or invalid; `target` is None if the crawl may not fetch that.
+        Chains of redirects are limited, because redirects to ever new URLs would take precedence
+        over all links until the budget is spent. `location` is the target as sent, None if missing
+        or invalid; `target` is None if the crawl may not fetch the target.
         """
         self.add(url_id)
         if location is None:
@@ -257,7 +257,7 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches without a much better link that waited; 1 before the first fetch."""
+        """Share of fetches during which no much better link waited; 1 before the first fetch."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
@@ -277,9 +277,9 @@ class CrawlState:
     # -- URLs ------------------------------------------------------------------------------
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs that the crawl may fetch; None for others and for too long URLs.
+        """Map URLs to URLs that the crawl may fetch; None for other URLs and for too long URLs.
 
-        A closed replay may fetch recorded URLs only.
+        A replay without access to the live Web may fetch recorded URLs only.
         """
         web = self.web if self.config.closed else None
         known: Sequence[str | None] = urls if web is None else web.resolve(urls)
@@ -328,8 +328,9 @@ class CrawlState:
     def peek(self, now: float) -> int | None:
         """Return the best URL that may be fetched now, without removing it from the frontier.
 
-        Defers better URLs that a part does not admit. Returns None if the frontier is empty, or
-        after 2,000 deferred URLs, so that the event loop is not blocked; see `is_deferring`.
+        The method defers better URLs that a part does not admit. The method returns None if the
+        frontier is empty, or after 2,000 deferred URLs, so that the event loop is not blocked; see
+        `is_deferring`.
         """
         self.is_deferring = False
         for _ in range(_MAX_DEFERRED):

@@ -32,7 +32,7 @@ _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 @dataclass(slots=True)
 class Quota:
-    """Quota of fetches of one host or one URL pattern, its ``name``."""
+    """Quota of fetches of one host or one URL pattern, which the attribute ``name`` identifies."""
 
     name: str
     first: int  # fetches before relevant pages are required
@@ -63,10 +63,10 @@ class Quota:
 class Quotas:
     """Quotas of fetches for all hosts and URL patterns, which grow with the relevant pages found.
 
-    A quota is used up after its first fetches and 20 more for each relevant page that is not
-    offset by a duplicate. A quota opens again when links on its pages have earned as many fetches
-    as the first, or when all limits are raised. Quotas depend only on the order of the fetches
-    and on the times when limits were raised.
+    A quota allows `Quota.first` fetches, and 20 more for each relevant page in excess of the
+    number of duplicates. A used-up quota opens again when `Quota.first` fetches are left, because
+    its pages led to relevant pages or all limits were raised. Quotas depend only on the order of
+    the fetches and on the times when limits were raised.
 
     Attributes
     ----------
@@ -113,8 +113,8 @@ class Quotas:
     ) -> Iterator[Quota]:
         """Count a fetch, and yield the quotas that close or open.
 
-        A relevant page that is not a duplicate ``earns`` further fetches; any duplicate
-        ``repeats``. The quotas of the page on which the URL was first found earn fetches, too.
+        ``earns`` marks a relevant page that is not a duplicate, and ``repeats`` marks a duplicate.
+        A relevant page also extends the quotas of the page on which its URL was first found.
         """
         own = (self._quota(host(url)), self._quota(url_pattern(url)))
         for quota in own:

@@ -182,7 +182,7 @@ class UrlTable:
         return int(self._state.data[url_id])
 
     def is_own(self, url_id: int) -> bool:
-        """Tell whether this crawl fetches a URL: always, except in rounds."""
+        """Tell whether this crawl may fetch a URL; always True except in a crawl in rounds."""
         return True
 
     def set_foreign_score(self, url_id: int, score: float) -> None:

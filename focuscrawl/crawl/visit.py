@@ -84,7 +84,7 @@ class Download:
 
 @dataclass(slots=True, kw_only=True)
 class Visit:
-    """One fetch and its outcome: a row of the store's view ``pages``, and an item of Scrapy."""
+    """One fetch and its outcome: a row of the store's view ``pages``, and a Scrapy item."""
 
     seq: int = 0
     url: str
@@ -105,7 +105,7 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` that is in flight: judged, then expanded, then recorded (methods 1 to 5).
+    """A `Visit` in progress, which a crawl judges, expands and then records (methods 1 to 5).
 
     Code that changes `relevance` before `Crawl.expand` has the same effect as the critic. Feed
     exports contain the fields of `Visit` only.

@@ -79,8 +79,9 @@ class PatientOrder(Part):
 class PriorityFidelity(Part):
     """Records each fetch during which a clearly better link waited for its host.
 
-    *Priority fidelity* is the share of the other fetches. Start pages, redirect targets and
-    strategies whose scores are not expected relevances cannot be compared.
+    *Priority fidelity* is the share of fetches during which no clearly better link waited. Scores
+    are not compared for start pages and redirect targets, and for strategies whose scores are not
+    expected relevances.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

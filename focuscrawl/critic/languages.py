@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.page.words import count_words
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -167,7 +169,10 @@ def is_spaceless(word: str) -> bool:
 
 def estimate_word_count(run: str) -> float:
     """Return the approximate number of words of a piece that `split_scripts` returns."""
-    return max(len(run) / _CHARACTERS_PER_WORD, 1.0) if is_spaceless(run) else 1.0
+    if run.isascii():
+        return 1.0
+    number = len(run) / _CHARACTERS_PER_WORD if is_spaceless(run) else count_words(run)
+    return max(number, 1.0)
 
 
 @lru_cache(maxsize=20_000)

@@ -22,7 +22,7 @@ EVERYWHERE = Networks.parse(["0.0.0.0/0", "::/0"])
 
 @dataclass
 class AddressCheck:
-    """The networks that a request may connect to, and the results of its look-ups."""
+    """The networks that a request may connect to, and the IP addresses checked for the request."""
 
     networks: Networks
     admitted: int = 0
@@ -56,7 +56,7 @@ def guard_resolver(networks: Networks) -> None:
 
 
 async def check_for_proxy(name: str, address_check: AddressCheck) -> None:
-    """Look up a host that a proxy will connect to.
+    """Resolve a host that a proxy will connect to, and check its addresses.
 
     Raises
     ------

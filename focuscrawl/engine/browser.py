@@ -1,8 +1,8 @@
 """Renders pages that need scripts, in a browser without network access.
 
 Chromium runs by scrapy-playwright. The crawl sends the requests of a page's scripts, with the
-delays, robots.txt rules and address checks of any other request. A dead proxy and a resolver
-without names block sockets and look-ups of the browser itself.
+delays, robots.txt rules and address checks of any other request. The browser itself cannot connect
+to a server or resolve a name, because its proxy is unreachable and its resolver knows no names.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from scrapy import Request, signals
 from scrapy.http.request import NO_CALLBACK
 
@@ -28,6 +29,7 @@ from focuscrawl.engine.visits import redirect_target
 from focuscrawl.errors import RequestCancelledError, UserError, WorkerError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.page.words import count_words
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -399,9 +401,8 @@ class Rendering:
 
 def _words(view: PageView) -> int:
     """Return the number of words of a page without its title."""
-    if not view.title:
-        return len(view.tokens)
-    return int((view.token_leaf > 0).sum())
+    first = int(np.searchsorted(view.token_leaf, int(bool(view.title))))
+    return round(count_words(" ".join(view.tokens[first:])))
 
 
 def _has_more(view: PageView, plain: PageView) -> bool:

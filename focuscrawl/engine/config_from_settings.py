@@ -86,7 +86,7 @@ def read_config(
 def config_as_written(
     settings: BaseSettings, arguments: Mapping[str, str] | None = None
 ) -> CrawlConfig:
-    """Return the configuration of arguments and settings, without values derived from Scrapy's."""
+    """Return the configuration as written, without values derived from Scrapy's own settings."""
     written, named = _written(settings, arguments or {})
     return validate(CrawlConfig, written, named=named)
 

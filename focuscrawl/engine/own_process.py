@@ -1,6 +1,6 @@
 """Sets up memory, threads and garbage collection of the process of ``scrapy crawl focused``.
 
-Not used in processes of other programs, which use the add-on or a `focuscrawl.crawl.Crawl`.
+This module is not used in other programs, which use the add-on or `focuscrawl.crawl.Crawl`.
 """
 
 from __future__ import annotations

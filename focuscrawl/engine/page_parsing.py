@@ -37,7 +37,7 @@ _MAX_IN_THREAD = 1_700_000  # bytes; decoding a larger page blocks all threads f
 
 
 async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
-    """Expand a visit like `Crawl.expand`; the caller has the `focuscrawl.engine.visits.VisitLock`.
+    """Expand a visit as `Crawl.expand` does; the caller must hold the lock (`VisitLock`).
 
     Links of a long page of the live Web are scored in a thread and queued in several steps. A
     replay has no open connections, and its recorded web must not be read in two threads.

@@ -46,10 +46,10 @@ _COPIED = (  # attributes of both `PageText` and `TextVisit`
 
 @dataclass(slots=True, kw_only=True)
 class TextVisit(Visit):
-    """A recorded fetch with the text of its page: the item with ``FOCUSCRAWL_TEXT``.
+    """A recorded fetch with the text of its page, the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
 
-    The fields are those of an exported corpus (docs/how-to/export.md). All are None for pages
-    without text and for pages that need no text, such as off-topic pages.
+    The fields are those of an exported corpus (docs/how-to/export.md). All these fields are None
+    for pages without text and for pages that need no text, such as off-topic pages.
 
     Attributes
     ----------

@@ -2,7 +2,8 @@
 
 `tests/unit/test_engine_private.py` checks that no other module has such uses. The uses were tested
 with Scrapy 2.15 to 2.19 and Twisted 25.5 to 26.10: ``make test`` uses the newest versions and
-``make test-oldest`` the oldest. "Until" names the change that would replace a use.
+``make test-oldest`` the oldest. "Needed until" names the change in Scrapy or Twisted that makes a
+use unnecessary.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def wake(crawler: Crawler) -> None:
     """Make the engine call the scheduler now instead of at the next heartbeat (5 seconds).
 
     Uses: ``engine._slot.nextcall``.
-    Until: a scheduler can set the time of its next request, or the call is public.
+    Needed until a scheduler can set the time of its next request, or the call is public.
     """
     slot = crawler.engine._slot
     if slot is not None:
@@ -52,7 +53,7 @@ def is_closing(crawler: Crawler) -> bool:
     """Tell whether the spider is closing and only waits for requests in flight.
 
     Uses: ``engine._slot.closing``.
-    Until: Scrapy sends a signal when closing starts; ``spider_closed`` is sent at the end.
+    Needed until Scrapy sends a signal when closing starts; ``spider_closed`` is sent at the end.
     """
     slot = crawler.engine._slot
     return slot is not None and slot.closing is not None
@@ -65,7 +66,7 @@ def is_idle(crawler: Crawler) -> bool:
     scheduler do not count. True before the spider is opened and after it is closed.
 
     Uses: ``engine._slot.inprogress``, ``engine.scraper.slot``.
-    Until: ``engine.spider_is_idle`` is documented and does not include the scheduler.
+    Needed until ``engine.spider_is_idle`` is documented and does not include the scheduler.
     """
     slot, scraping = crawler.engine._slot, crawler.engine.scraper.slot
     return slot is None or not (slot.inprogress or (scraping and not scraping.is_idle()))
@@ -75,7 +76,7 @@ def has_start_failed(crawler: Crawler) -> bool:
     """Tell whether the spider's ``start`` raised an error, which Scrapy has logged.
 
     Uses: ``engine._start_error``, which some versions do not have.
-    Until: handlers of ``spider_idle`` get the reason for closing the spider.
+    Needed until handlers of ``spider_idle`` get the reason for closing the spider.
     """
     return bool(getattr(crawler.engine, "_start_error", False))
 
@@ -84,7 +85,7 @@ def is_paused(crawler: Crawler) -> bool:
     """Tell whether the engine is paused by the documented ``engine.pause``.
 
     Uses: ``engine.paused``.
-    Until: the attribute is documented.
+    Needed until Scrapy documents ``engine.paused``.
     """
     return bool(crawler.engine.paused)
 
@@ -93,7 +94,7 @@ def close_spider(crawler: Crawler, reason: str) -> None:
     """Close the spider with a reason after the requests in flight have finished.
 
     Uses: ``engine.close_spider_async``.
-    Until: the method is documented; raising ``CloseSpider`` works in some callbacks only.
+    Needed until the method is documented; raising ``CloseSpider`` works in some callbacks only.
     """
     deferred_from_coro(crawler.engine.close_spider_async(reason=reason))
 
@@ -102,7 +103,7 @@ def slot_delay(crawler: Crawler, slot: str) -> float | None:
     """Return the delay of a downloader slot in seconds, which AutoThrottle changes, or None.
 
     Uses: ``engine.downloader.slots``.
-    Until: AutoThrottle reports the delays it sets, by a signal or in ``request.meta``.
+    Needed until AutoThrottle reports the delays it sets, by a signal or in ``request.meta``.
     """
     found = crawler.engine.downloader.slots.get(slot)
     return None if found is None else found.delay
@@ -112,7 +113,7 @@ def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]
     """Replace the download of all handlers with ``await wrapper(download, request)``.
 
     Uses: ``engine.downloader.handlers.download_request_async``.
-    Until: requests in flight can be cancelled, or handlers can be wrapped.
+    Needed until requests in flight can be cancelled, or handlers can be wrapped.
     """
     handlers = crawler.engine.downloader.handlers
     download = handlers.download_request_async
@@ -130,7 +131,7 @@ def shorten_callback_delay() -> None:
     A crawl with one request at a time would spend most of its time in these delays.
 
     Uses: ``scrapy.utils.defer._DEFER_DELAY``, which Scrapy 2.19 has removed.
-    Until: Scrapy 2.19 is the oldest supported version.
+    Needed until Scrapy 2.19 is the oldest supported version.
     """
     if hasattr(defer, "_DEFER_DELAY"):
         defer._DEFER_DELAY = 0.001
@@ -164,8 +165,8 @@ def limit_connections(
     Uses: ``handler._pool``; the pool's ``_factory`` and ``retryAutomatically``;
     ``HTTP11ClientProtocol._parser``, ``._giveUp``; the parser's ``lineReceived``,
     ``_partialHeader``.
-    Until: Twisted limits the headers of a response and skips invalid fields, and Scrapy sends
-    signals for connections.
+    Needed until Twisted limits the headers of a response and skips invalid fields, and Scrapy
+    sends signals for connections.
     """
     pool: Any = handler._pool
     pool.retryAutomatically = False
@@ -242,7 +243,7 @@ def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
     """Return the class that Scrapy's own handlers use for a response: HTML, XML, text and others.
 
     Uses: ``scrapy.responsetypes.responsetypes``.
-    Until: the function is documented for authors of download handlers.
+    Needed until the function is documented for authors of download handlers.
     """
     return responsetypes.from_args(headers=headers, url=url, body=body)
 
@@ -254,7 +255,7 @@ def has_default_callback(spider: Spider) -> bool:
     """Tell whether a spider has a callback for requests without a callback.
 
     Uses: ``Spider._parse``, which `CrawlSpider` and others define.
-    Until: Scrapy's generic spiders define ``parse``.
+    Needed until Scrapy's generic spiders define ``parse``.
     """
     kind = type(spider)
     return kind.parse is not Spider.parse or kind._parse is not Spider._parse
@@ -265,8 +266,8 @@ def is_started_by_command(spider: Spider) -> bool:
 
     The commands ``fetch``, ``parse``, ``check`` and ``bench`` replace ``start``.
 
-    Uses: the modules of the commands.
-    Until: an add-on can find the command that is running.
+    Uses: the names of the modules of Scrapy's commands.
+    Needed until an add-on can find the command that is running.
     """
     return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
 
@@ -274,8 +275,8 @@ def is_started_by_command(spider: Spider) -> bool:
 def is_scrapy_program() -> bool:
     """Tell whether the process runs the program ``scrapy``.
 
-    Uses: only this program imports ``scrapy.cmdline``.
-    Until: an add-on can end the command that is running.
+    Uses: the module ``scrapy.cmdline``, which only this program imports.
+    Needed until an add-on can end the command that is running.
     """
     return "scrapy.cmdline" in sys.modules
 
@@ -284,7 +285,7 @@ def run_command(words: list[str], settings: Settings) -> None:
     """Run a command of Scrapy with the given settings, and exit with its exit code.
 
     Uses: ``scrapy.cmdline.execute``.
-    Until: the function is documented.
+    Needed until Scrapy documents ``scrapy.cmdline.execute``.
     """
     from scrapy.cmdline import execute  # noqa: PLC0415 - marks the process, see above
 
@@ -292,7 +293,7 @@ def run_command(words: list[str], settings: Settings) -> None:
 
 
 #: ``scrapy crawl``, base class of our own command, which has the same options and arguments.
-#: Until: the class is documented.
+#: Needed until Scrapy documents the class.
 CrawlCommand = crawl.Command
 
 
@@ -300,7 +301,7 @@ def spider_names(process: CrawlerProcessBase) -> list[str]:
     """Return the names of the project's spiders.
 
     Uses: ``process.spider_loader``.
-    Until: the attribute is documented.
+    Needed until Scrapy documents ``process.spider_loader``.
     """
     return process.spider_loader.list()
 
@@ -309,7 +310,7 @@ def has_failed_to_start(process: CrawlerProcessBase) -> bool:
     """Tell whether a crawler of the process could not be set up.
 
     Uses: ``process.bootstrap_failed``.
-    Until: the attribute is documented.
+    Needed until Scrapy documents ``process.bootstrap_failed``.
     """
     return process.bootstrap_failed
 
@@ -320,10 +321,10 @@ def has_failed_to_start(process: CrawlerProcessBase) -> bool:
 def hide_setup_messages() -> None:
     """Suppress Scrapy's log messages about its set-up below level WARNING.
 
-    Uses filters, because Scrapy configures the levels later.
+    The function adds filters, because Scrapy configures the levels later.
 
     Uses: the names of Scrapy's loggers.
-    Until: Scrapy logs these messages at level DEBUG.
+    Needed until Scrapy logs these messages at level DEBUG.
     """
     for name in ("scrapy.addons", "scrapy.core.engine", "scrapy.middleware", "scrapy.utils.log"):
         logging.getLogger(name).addFilter(_is_warning)
@@ -337,6 +338,6 @@ def is_not_settings_list(record: logging.LogRecord) -> bool:
     """Return False for Scrapy's list of changed settings, which can contain passwords.
 
     Uses: the first words of the message of the logger ``scrapy.crawler``.
-    Until: Scrapy can keep settings secret.
+    Needed until Scrapy can keep settings secret.
     """
     return not str(record.msg).startswith("Overridden settings")

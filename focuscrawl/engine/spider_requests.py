@@ -389,7 +389,7 @@ class SpiderRequests:
         return request
 
     def close(self) -> None:
-        """Warn about requests that bypass the frontier and are lost, because no file has them."""
+        """Warn about lost requests, which bypass the frontier and are not stored in a file."""
         lost = sum(normalize(request.url) not in self._late for _, _, request in self._bypassing)
         if lost:
             logger.warning(

@@ -177,7 +177,7 @@ def visit_of_error(
 ) -> PageVisit:
     """Create the visit of a URL whose request failed, was refused, or whose answer has an error.
 
-    If ``answered``, an answer came and its processing failed, which counts as a fetch.
+    ``answered`` is true if an answer arrived and its processing failed, which counts as a fetch.
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.start_failed_visit(
@@ -239,7 +239,7 @@ def retry_after_of(response: Response) -> float | None:
 
 
 class VisitLock:
-    """Lock for expanding and recording one visit at a time, the ``holder``."""
+    """Lock that is held while one visit, the ``holder``, is expanded and recorded."""
 
     def __init__(self) -> None:
         self._lock = DeferredLock()

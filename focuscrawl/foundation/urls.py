@@ -35,6 +35,9 @@ _NOT_ENCODED = {
     "iso2022_jp": str.maketrans(dict.fromkeys("\x0e\x0f\x1b", "\ufffd")),
     "gb18030": str.maketrans({"\ue5e5": "%26%2358853%3B"}),
 }
+# First bytes of characters that the Encoding standard decodes and does not encode: characters of
+# Hong Kong in Big5, and JIS X 0212
+_ONLY_DECODED = {"big5hkscs": range(0x81, 0xA1), "euc_jp": (0x8F,)}
 _RAW_BYTES = re.compile("[\x80-\xff]")
 
 
@@ -121,14 +124,22 @@ def _encode_query(reference: str, encoding: str) -> str:
     if not _NOT_PLAIN.search(rest):
         return reference
     query = rest.rstrip(_TRIMMED).translate(_REMOVED).translate(_NOT_ENCODED.get(encoding, {}))
+    if lead := _ONLY_DECODED.get(encoding):
+        query = "".join(
+            _escape(each) if each.encode(encoding, "replace")[0] in lead else each
+            for each in query
+        )
     return before + mark + quote_from_bytes(query.encode(encoding, _ESCAPED), _QUERY_SAFE)
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
     """Return a character reference, percent-encoded, for each character of an error."""
     assert isinstance(error, UnicodeEncodeError)
-    missing = error.object[error.start : error.end]
-    return "".join(f"%26%23{ord(each)}%3B" for each in missing), error.end
+    return _escape(error.object[error.start : error.end]), error.end
+
+
+def _escape(text: str) -> str:
+    return "".join(f"%26%23{ord(each)}%3B" for each in text)
 
 
 codecs.register_error(_ESCAPED, _escape_unencodable)

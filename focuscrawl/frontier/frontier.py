@@ -188,8 +188,8 @@ class Frontier:
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
         """Replace the queues by a result of `sort_queues`; URLs removed meanwhile stay removed.
 
-        This blocks the event loop, so there is no loop over all URLs. Hosts offer their best link
-        at the time of sorting, and `pop` skips outdated entries.
+        This method blocks the event loop, so the method contains no loop over all URLs. Hosts
+        offer their best link at the time of sorting, and `pop` skips outdated entries.
         """
         new, then, runs = sorted_queues
         size = len(new)
@@ -332,7 +332,7 @@ class Frontier:
         self._delays[host] = delay
 
     def hold(self, host: int, until: float) -> None:
-        """Start no request to `host` before `until`; inf: skip the host."""
+        """Start no request to `host` before the time `until`; if `until` is inf, skip the host."""
         self._grow(0, host + 1)
         state = self._hosts[host]
         if until <= state.ready_at:

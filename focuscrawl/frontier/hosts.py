@@ -106,14 +106,14 @@ class Host:
             self._at += 1
 
     def clear(self) -> list[Entry]:
-        """Remove all entries and the offer; return the heap, since freeing it takes time."""
+        """Remove all entries; return the heap, because freeing the heap takes time."""
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Set the run, entries sorted best first."""
+        """Replace the sorted run of entries by these URLs, which are sorted best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:

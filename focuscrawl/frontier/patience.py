@@ -26,16 +26,16 @@ class Patience:
     """Computes the smallest score that a link needs to be fetched before links of busy hosts.
 
     A link v is delayed if both conditions hold. First, a link w of a busy host justifies the wait.
-    The host needs s seconds for a link, and `patience` is in seconds a relevant page::
+    The host needs s seconds per link, and `patience` is in seconds per relevant page::
 
         score(w) - score(v) > s / patience
 
-    The length of the host's queue does not matter, since each fetch saved on v goes to the busy
-    host at the end of the crawl.
+    The length of the host's queue does not matter, since a fetch that is not spent on v is spent
+    on the busy host at the end of the crawl.
 
-    Second, the remaining budget is enough for better links only. With a remaining budget of B
-    fetches, at least B links must score higher than v. These are the queued links and the expected
-    new links: B times the mean of the latest pages.
+    Second, better links use up the remaining budget. With a remaining budget of B fetches, at
+    least B links must score higher than v. These links are queued links and expected new links,
+    whose number is B times the mean number on the latest pages.
 
     Parameters
     ----------

@@ -72,8 +72,8 @@ class Keywords:
     def from_topics(cls, topics: Iterable[str]) -> Keywords:
         """Return the words of the names of topics with the weight 1, for a first crawl.
 
-        In the paper, the user gives keywords. The name of a topic is the last descriptive part of
-        its path: ``Sports`` for ``/Sports/Other``, no name for ``/good``.
+        The name of a topic is the last descriptive part of its path: ``Sports`` for
+        ``/Sports/Other``, no name for ``/good``.
         """
         names = []
         for topic in topics:

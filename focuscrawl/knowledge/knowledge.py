@@ -72,7 +72,7 @@ class PageRecord(NamedTuple):
 
 
 class Knowledge:
-    """An open knowledge file, of which 12 bytes a URL, keywords and exemplars are in memory.
+    """An open knowledge file; keywords, exemplars and 12 bytes per URL are in memory.
 
     Attributes
     ----------
@@ -289,9 +289,10 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
     The estimator is that of Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3
     (2003), section 4.2. If X of n visits at intervals I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. Its bias is smaller than that of X / (n I), as several
-    changes between two visits count as one. Here, I is the mean interval, and `_PRIOR_VISITS`
-    visits with the mean share of changes of all pages are added to n and X.
+    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of this estimator is smaller than that of
+    X / (n I), because several changes between two visits count as one. In this function, I is the
+    mean interval, and `_PRIOR_VISITS` visits with the mean share of changes of all pages are added
+    to n and X.
 
     Parameters
     ----------
@@ -340,7 +341,7 @@ class ChangeHistory(NamedTuple):
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
-        """Return the value of a visit to each page, in relevant new pages a fetch.
+        """Return the value of a visit to each page, in relevant new pages per fetch.
 
         A page that has changed, with probability p, is worth its relevance r plus its hub score h,
         since a changed hub has new links. The conditional request of an unchanged page costs

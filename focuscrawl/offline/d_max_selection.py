@@ -212,8 +212,8 @@ class Folds:
     """Splits links into folds by their pages and by their targets.
 
     Links of the same page are similar, and so are links to the same URL. So pages and targets are
-    each split into folds. A fold tests on the links from its pages to its targets. It trains on
-    the links from pages of other folds to targets of other folds.
+    each split into folds. A fold tests on the links from its pages to its targets. The fold trains
+    on the links from pages of other folds to targets of other folds.
 
     Parameters
     ----------
@@ -266,7 +266,7 @@ class FoldInstances(NamedTuple):
 
     @property
     def held_out(self) -> Bools:
-        """Whether a fold tests on an instance, bool (n_instances,); at most once a target."""
+        """Whether a fold tests on an instance, bool (n_instances,); at most one per target."""
         tested: Bools = self.page_fold == self.url_fold
         return tested
 

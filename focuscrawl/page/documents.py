@@ -13,6 +13,7 @@ import re
 import zlib
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -451,9 +452,12 @@ def _translations(entry: etree._Element) -> Iterator[tuple[str, str]]:
 
 def _local_name(element: etree._Element | None) -> str:
     """Return the name of an element in lower case, without namespace and undeclared prefix."""
-    if element is None:
-        return ""
-    return str(element.tag).rpartition("}")[2].rpartition(":")[2].lower()
+    return "" if element is None else _name_of_tag(str(element.tag))
+
+
+@lru_cache(maxsize=256)  # a site map has few different tags
+def _name_of_tag(tag: str) -> str:
+    return tag.rpartition("}")[2].rpartition(":")[2].lower()
 
 
 def _text_of(element: etree._Element | None) -> str:

@@ -12,6 +12,7 @@ from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import MAX_URL_LENGTH, resolve, resolve_header
 from focuscrawl.page.content_type import can_be_html, read_content_type
 from focuscrawl.page.robots_rules import DEFAULT_AGENT
+from focuscrawl.page.words import count_spaceless, count_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -55,6 +56,7 @@ LINK_FIELDS = ("Link", "Content-Location", "TCN", "Refresh")
 
 _MIN_WORDS = 20  # with fewer words, detection is unreliable
 _MAX_WORDS = 500  # that are examined, which takes a millisecond
+_MAX_EXAMINED = 10_000  # characters of these words
 _MIN_PROBABILITY = 0.5  # of a detected language; names and numbers have less
 _NO_LANGUAGE = "zxx"
 _CODE_LENGTH = 2  # letters of a code of ISO 639-1; detection of other languages is unreliable
@@ -210,9 +212,11 @@ def _leads_to_page(parameters: Mapping[str, str]) -> bool:
     """Return whether the target of a ``Link`` field is another page, by its parameters."""
     if "as" in parameters or "anchor" in parameters:  # a resource; a link of another page
         return False
-    if parameters.get("hreflang") or not can_be_html(read_content_type(parameters.get("type"))[0]):
+    if not can_be_html(read_content_type(parameters.get("type"))[0]):
         return False
-    relations = parameters.get("rel", "").lower().split()
+    relations = set(parameters.get("rel", "").lower().split())
+    if parameters.get("hreflang"):
+        relations.discard("alternate")  # a translation, see `translations_in_headers`
     return "nofollow" not in relations and not _PAGE_RELATIONS.isdisjoint(relations)
 
 
@@ -294,12 +298,14 @@ def detect_language(text: str, declared: str = "") -> tuple[str, float]:
     ----------
     declared : language tag of the page, used with probability 0 if the text has too few words
     """
-    return _detect(text.split(None, _MAX_WORDS)[:_MAX_WORDS], declared)
+    return _detect(text[:_MAX_EXAMINED].split(None, _MAX_WORDS)[:_MAX_WORDS], declared)
 
 
 def _detect(words: list[str], declared: str) -> tuple[str, float]:
-    if len(words) >= _MIN_WORDS:
-        language, probability = _detector().classify(" ".join(words))
+    text = " ".join(words)[:_MAX_EXAMINED]
+    # a character of a script without spaces says as much as a word
+    if max(count_words(text), count_spaceless(text)) >= _MIN_WORDS:
+        language, probability = _detector().classify(text)
         if probability >= _MIN_PROBABILITY and language != _NO_LANGUAGE:
             return primary_subtag(language), float(probability)
     return primary_subtag(declared), 0.0

@@ -252,7 +252,7 @@ def parse_page(
         scripts=outline.scripts,
         translations=[target for _, target in translations],
         translated_to=[language for language, _ in translations],
-        language="" if root is None else root.get("lang", "")[:MAX_LANGUAGE_TAG],
+        language="" if root is None else _declared_language(root),
     )
 
 
@@ -271,6 +271,10 @@ def _parse_tree(utf8: bytes, max_cost: ParseCost) -> etree._Element | None:
 def _check_cost(utf8: bytes, max_cost: ParseCost) -> None:
     if max_cost < ParseCost.UNBOUNDED and estimate_cost(utf8, max_cost) > max_cost:
         raise ParseLimitError
+
+
+def _declared_language(root: etree._Element) -> str:
+    return (root.get("lang") or root.get("xml:lang") or "")[:MAX_LANGUAGE_TAG]
 
 
 def _alternates(

@@ -64,7 +64,7 @@ class PageView:
     headings : texts of ``<h1>`` to ``<h6>`` with collapsed white space, at most 300 characters
     heading_leaf : int32 (n_headings,), index of the first leaf of each heading, ascending
     refresh_delay : delay of `refresh` in seconds
-    language : ``<html lang>`` as declared, or empty
+    language : ``lang`` or ``xml:lang`` of ``<html>`` as declared, or empty
     feeds : URLs of feeds in ``<link rel=alternate>``
     translations, translated_to : URLs of the page in other languages, and these languages
         (``hreflang``)

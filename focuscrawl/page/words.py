@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property, lru_cache
-from itertools import count
+from itertools import chain, count, islice
 from typing import TYPE_CHECKING
 from unicodedata import category, is_normalized, normalize
 from zlib import crc32
@@ -37,10 +37,17 @@ _CHINESE_AND_JAPANESE = (
     "\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U000323af"
 )
 _KOREAN = "\uac00-\ud7a3"  # has spaces, but some writers leave them out
-_SPLITTABLE = re.compile(
-    f"[{''.join(f'{chr(first)}-{chr(last)}' for first, last in _SOUTH_EAST_ASIAN)}"
-    f"{_CHINESE_AND_JAPANESE}{_KOREAN}]"
+_THAI_AND_ALIKE = "".join(f"{chr(first)}-{chr(last)}" for first, last in _SOUTH_EAST_ASIAN)
+_SPACELESS = f"{_THAI_AND_ALIKE}{_CHINESE_AND_JAPANESE}"
+_SPLITTABLE = re.compile(f"[{_SPACELESS}{_KOREAN}]")
+_CHARACTER = re.compile(f"[{_SPACELESS}]")
+_CHARACTER_OR_WORD = re.compile(f"[{_SPACELESS}]|[^{_SPACELESS}]+")
+# mean number of characters of a word, by script
+_WORD_LENGTHS = (
+    (re.compile(f"[{_CHINESE_AND_JAPANESE}]+"), 1.6),
+    (re.compile(f"[{_THAI_AND_ALIKE}]+"), 4.0),
 )
+_WRITTEN_WORD = re.compile(r"[^\W_]\S*")
 _PIECE = re.compile(rf".{{1,{MAX_TOKEN_LENGTH}}}(?=\w|$)")  # the next piece begins with a letter
 
 
@@ -148,6 +155,25 @@ def _split_long_tokens(
     return [token for token, _ in found], np.array([start for _, start in found], np.intp)
 
 
+def count_spaceless(text: str) -> int:
+    """Return the number of characters of scripts without spaces."""
+    return 0 if text.isascii() else len(_CHARACTER.findall(text))
+
+
+def count_words(text: str) -> float:
+    """Return the number of words of a text, split at white space.
+
+    In scripts without spaces, the number is estimated from the number of characters.
+    """
+    if text.isascii() or _CHARACTER.search(text) is None:
+        return len(text.split())
+    n_words = 0.0
+    for pattern, length in _WORD_LENGTHS:
+        n_words += (len(text) - len(pattern.sub("", text))) / length
+        text = pattern.sub(" ", text)
+    return n_words + len(_WRITTEN_WORD.findall(text))  # the rest may be punctuation
+
+
 class PageWords:
     """The distinct words of a page.
 
@@ -167,6 +193,15 @@ class PageWords:
         """Number of occurrences of each word."""
         times = np.bincount(self.indices, minlength=len(self.distinct))
         return dict(zip(self.distinct, times.tolist(), strict=True))
+
+    def split_characters(self, max_words: int) -> PageWords:
+        """Return the first words, with each character of scripts without spaces as a word."""
+        text = "".join(self.distinct)
+        if text.isascii() or _CHARACTER.search(text) is None:
+            return self
+        parts = [_CHARACTER_OR_WORD.findall(word) for word in self.distinct]
+        words = chain.from_iterable(parts[i] for i in self.indices.tolist())
+        return PageWords([*islice(words, max_words)])
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:

@@ -58,7 +58,7 @@ class CpuTimer:
 
 
 class RoundTime(NamedTuple):
-    """Limits of a bucket's share of a live round.
+    """Time limit and fetch limit of a bucket in a live round.
 
     Attributes
     ----------
@@ -209,9 +209,9 @@ def content_bucket(content: int, buckets: int) -> int:
 class BucketDuplicates(Duplicates):
     """`Duplicates` that knows the pages of all earlier rounds by content and by URL.
 
-    All URLs of a page are on its host, so its bucket has them. Content ids are divided among the
-    buckets by `content_bucket` and read on demand. Equal pages that different buckets fetch in
-    the same round are not detected.
+    All URLs of a page are on one host, so the bucket of the host stores these URLs. Content ids
+    are divided among the buckets by `content_bucket` and read on demand. Equal pages that
+    different buckets fetch in the same round are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:

@@ -94,7 +94,7 @@ class RoundsPlan(BaseModel):
 
     @property
     def fetches(self) -> int:
-        """Fetches of a round, at least one."""
+        """Number of fetches in a round, at least one."""
         share = self.round * self.crawl.budget if self.round < 1.0 else self.round
         return max(1, int(share))
 
@@ -322,7 +322,8 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
 def choose_urls(tables: Tables, n_buckets: int, number: int, most: int) -> list[int]:
     """Select the best `most` candidates for a round; return the buckets of the selected URLs.
 
-    Candidates beyond the limits of their host or URL pattern are selected only if all are beyond.
+    Candidates beyond the limits of their host or URL pattern are selected only if all candidates
+    are.
     """
     name = f"chosen/{number:05}"
     if not tables.has(name):

@@ -35,9 +35,10 @@ _LOCK_TIMEOUT = 30.0  # seconds to wait for an earlier process of the task
 class LiveFetchFolder:
     """The crawl folder of a live round in a bucket, with a copy on remote storage.
 
-    If the tables are on this machine, the folder is next to them, and a repeated task resumes it.
-    Otherwise the folder is temporary: its store and WARC files are regularly copied to the
-    tables, from which a repeated task on any machine restores the folder.
+    If the tables are on this machine, the folder is next to the tables, and a repeated task
+    resumes the crawl in the folder. Otherwise the folder is temporary: its store and WARC files
+    are regularly copied to the tables, from which a repeated task on any machine restores the
+    folder.
 
     Attributes
     ----------

@@ -25,9 +25,9 @@
     ``rounds.lock``         lock of the process that crawls on this machine
     ======================= ====================================================================
 
-R is a round, B a bucket. Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged:
-``LAST-FIRST`` contains all rounds from FIRST to LAST. The number of files grows with the
-logarithm of the number of rounds.
+In these names, R is the number of a round, and B is the number of a bucket. Files of ``urls``,
+``evidence``, ``known`` and ``contents`` are merged: ``LAST-FIRST`` contains all rounds from FIRST
+to LAST. The number of files grows with the logarithm of the number of rounds.
 """
 
 from __future__ import annotations

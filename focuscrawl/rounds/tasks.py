@@ -136,7 +136,7 @@ class LocalMaster:
 
 
 def raise_refusals(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the results of `run_task`; raise `UserError` if a task failed with one."""
+    """Return the results of `run_task`; raise `UserError` if a task failed with a `UserError`."""
     for each in done:
         if "refused" in each:
             raise UserError(each["refused"])

@@ -1,7 +1,6 @@
 """The crawl store: an SQLite database of all fetches, URLs, links and events of a crawl.
 
-This package contains the schema, the writer and the reader (`focuscrawl.store.history`). It makes
-no decisions about the crawl.
+This package contains the schema, the writer and the reader (`focuscrawl.store.history`).
 """
 
 from focuscrawl.store.crawl_store import CrawlStore

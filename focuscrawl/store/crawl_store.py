@@ -239,7 +239,7 @@ def find_damage() -> UserError | None:
 def reporting_damage(where: str) -> Iterator[None]:
     """Report errors of decoding a strategy's bytes as damage of the store, in one line.
 
-    Only the strategy that wrote these bytes can tell whether they are sound.
+    Only the strategy that wrote these bytes can check the bytes.
     """
     try:
         yield

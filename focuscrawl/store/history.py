@@ -244,7 +244,7 @@ class _Links:
         self._next = next(self._groups, None)
 
     def of(self, url: int) -> tuple[StoredLink, ...]:
-        """Return the links of the next fetch if its URL is `url`; call once a fetch."""
+        """Return the links of the next fetch if its URL is `url`; call once per fetch."""
         if self._next is None or self._next[0][0] != url:
             return ()
         found = tuple(StoredLink(*row[1:]) for row in self._next[1])

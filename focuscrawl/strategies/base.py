@@ -164,7 +164,7 @@ def is_list_of_strings(value: object) -> bool:
 
 
 class Strategy(ABC):
-    """Base class of strategies, which score links and URLs; one instance a crawl.
+    """Base class of strategies, which score links and URLs; a crawl has one instance.
 
     A subclass implements `expand` and `restore_page`. A strategy that learns sets `learns` and
     also implements `is_training_due`, `learn`, `adopt`, `load` and `rescore`. The parameters of
@@ -205,8 +205,8 @@ class Strategy(ABC):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page` and their targets.
 
-        For a long page of a live crawl, this runs in a background thread. Meanwhile, the crawl
-        calls no other method than `learn` and `split_memo`.
+        For a long page of a live crawl, this method runs in a background thread. Meanwhile, the
+        crawl calls no other method than `learn` and `split_memo`.
         """
 
     @abstractmethod
@@ -253,8 +253,8 @@ class Strategy(ABC):
     def learn(self) -> ModelUpdate:
         """Train a new model on all observed fetches.
 
-        This runs in a background thread, one training at a time. Meanwhile, `expand` and `observe`
-        use the present model.
+        This method runs in a background thread, one training at a time. Meanwhile, `expand` and
+        `observe` use the present model.
         """
         raise NotImplementedError
 
@@ -282,7 +282,8 @@ class Strategy(ABC):
     def rescore(self) -> Scores:
         """Return the scores of all URLs with links.
 
-        A resumed crawl calls this after restoring all pages from before the last adoption.
+        A resumed crawl calls this method after restoring all pages from before the last adoption
+        of a model.
         """
         return no_scores()
 
@@ -291,7 +292,7 @@ class Strategy(ABC):
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
         """Split the memo of a page by groups of its links; by default, each group gets the memo.
 
-        This may run in any thread.
+        This method may run in any thread.
 
         Parameters
         ----------
@@ -344,7 +345,7 @@ class Strategy(ABC):
 
 
 def no_scores() -> Scores:
-    """Return the scores of no URL."""
+    """Return empty arrays of URLs and scores."""
     return np.zeros(0, np.int64), np.zeros(0)
 
 

@@ -23,7 +23,7 @@ _FAILURE_PENALTY = 2.0  # a failed fetch; larger than any difference of two rele
 
 
 class Evidence(Protocol):
-    """Combines the scores of the links into a URL to a score of the URL."""
+    """Combines the scores of all links into a URL, and returns one score per URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
         """Add links in the order found; return the URLs with a new or changed score.
@@ -54,7 +54,7 @@ class Maximum:
 
 
 class First:
-    """The score of a URL is that of the first link found into the URL [A02 footnote 1]."""
+    """The score of a URL is the score of the first link into the URL [A02 footnote 1]."""
 
     def __init__(self) -> None:
         self._known = GrowingArray(np.bool_, fill=False)

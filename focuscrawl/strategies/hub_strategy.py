@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Hubs(RescoringStrategy[Floats]):
-    """The score of v is (1 - w) R(u) + w p(v): best-first and an expected authority score.
+    """The score of v is (1 - w) R(u) + w p(v): best-first plus an expected authority score.
 
     R(u) is the relevance of the most relevant page that links to v. p(v) is the authority score
     that v would have if v were relevant, by the hubs of the last distillation
@@ -64,7 +64,7 @@ class Hubs(RescoringStrategy[Floats]):
         return self._add_page(page.url, page.relevance, page.targets, hosts)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Distil the first `pages` pages; the model is the expected authority score by URL id."""
+        """Run the distiller on the first `pages` pages; return authority scores by URL id."""
         source, target, _ = self.log.links(pages)
         n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
         _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
@@ -80,7 +80,7 @@ class Hubs(RescoringStrategy[Floats]):
         return authority, (urls, self._weighted_sum(best[urls], authority[urls]))
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Replace the expected authority scores; re-score the targets of later pages."""
+        """Adopt `model`, and re-score the link targets of pages after the first `pages` pages."""
         self._authority = model
         _, target, _ = self.log.links(self.log.n_pages)
         urls = np.unique(target[self.log.count_links(pages) :])

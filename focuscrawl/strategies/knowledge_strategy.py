@@ -43,7 +43,7 @@ MAX_QUERY_TERMS = 16
 
 
 class Learnable(LinkStrategy):
-    """Score links by the keywords in the anchor, a prediction for the URL, and the page.
+    """Score links by keywords in the anchor, a prediction for the URL, and the page's relevance.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
     approach to topic-specific web resource discovery (2002); see methods 8. The score of a link in
@@ -52,9 +52,9 @@ class Learnable(LinkStrategy):
         score(u, v) = alpha sim(keywords, anchor) + (1 - alpha) R(u)
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)
 
-    The score of a URL is the maximum over its links. R(u) is the relevance by the critic, where
-    the paper has sim(keywords, page); see `page`. A first crawl uses the keywords of the user, or
-    else the sources `first`.
+    The score of a URL is the maximum over its links. R(u) is the relevance of the linking page;
+    the parameter `page` can replace R(u) with sim(keywords, page), as in the paper. A first crawl
+    uses the keywords of the user, or else keywords from the sources in the parameter `first`.
 
     Parameters
     ----------

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of v is the expected reward of the paths into v by a model of paths (eq. 7).
+    """The score of v is the expected reward of the paths into v by a path model, equation 7.
 
-    The critic of the crawl contains the model (`focuscrawl paths train`). The critic judges single
-    pages for R(u), and paths for the order of the frontier. Each start page starts a site of its
-    own, which consists of the pages on paths from the start page.
+    The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
+    critic judges single pages for R(u), and paths for the order of the frontier. Each start page
+    starts a site of its own, which consists of the pages on paths from the start page.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Paths(Strategy):
         self._forager.record_fetch(url)
 
     def page_value(self, url: int, relevance: float) -> float:
-        """Return Pr(not a fail) of a page by the path to the page; see `Strategy.page_value`."""
+        """Return the probability that a page is not a fail, given the path to the page."""
         return self._page_values.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:

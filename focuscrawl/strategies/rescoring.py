@@ -233,7 +233,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
     def fit_model(self, observed: int, pages: int) -> tuple[Model, Scores]:
         """Return the model of the first `pages` pages, and the scores of all their targets.
 
-        This runs in a background thread and must not modify the strategy.
+        This method runs in a background thread and must not modify the strategy.
 
         Parameters
         ----------
@@ -294,7 +294,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
         return self.use_model(*update.model)
 
     def load(self, state: bytes) -> None:
-        """Load the extent of the last training, which `rescore` repeats."""
+        """Load the numbers of fetches and pages of the last training, which `rescore` repeats."""
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
         self.is_resuming = True

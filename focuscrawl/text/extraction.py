@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
@@ -19,6 +20,8 @@ from focuscrawl.page.documents import PDF
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import detect_language
 from focuscrawl.page.parser_process import WorkerProcess, serve_requests
+from focuscrawl.page.words import count_words
+from focuscrawl.text.page_tables import flatten_tables, unwrap_layout_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -99,15 +102,18 @@ def extract_text(
         import lxml_html_clean  # noqa: F401, PLC0415 - required by trafilatura, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
         from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
-        from trafilatura import bare_extraction  # noqa: PLC0415
+        from trafilatura import bare_extraction, load_html  # noqa: PLC0415
         from trafilatura.metadata import extract_metadata  # noqa: PLC0415
         from trafilatura.xml import xmltotxt  # noqa: PLC0415
     html = to_utf8(body, encoding, _LARGEST_PAGE)[0].decode()
     text = markdown = ""
     found: Any = None
     if extractor == "trafilatura":
+        page = load_html(html) if "<table" in html.lower() else None
+        if page is not None:
+            unwrap_layout_tables(page)
         found = bare_extraction(
-            html,
+            html if page is None else page,
             url=url,
             favor_recall=True,
             fast=True,
@@ -118,6 +124,7 @@ def extract_text(
         )
         if found is not None:
             markdown = xmltotxt(found.body, include_formatting=True)
+            flatten_tables(found.body, partial(xmltotxt, include_formatting=False))
             text = xmltotxt(found.body, include_formatting=False)
     if found is None:
         found = extract_metadata(html, default_url=url)
@@ -125,14 +132,14 @@ def extract_text(
             text = extract_plain_text(html, main_content=True, alt_texts=False, list_bullets=False)
             markdown = extract_plain_text(html, main_content=True, alt_texts=False)
     used = extractor
-    if len(text.split()) < _MIN_WORDS:
+    if count_words(text) < _MIN_WORDS:
         visible = extract_plain_text(html, main_content=False, alt_texts=False)
-        if len(visible.split()) > len(text.split()):
+        if count_words(visible) > count_words(text):
             text, markdown, used = visible, visible, VISIBLE
     text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
     tree = HTMLTree.parse(html)
     root = tree.document.query_selector("html") if tree.document is not None else None
-    declared = "" if root is None else root.getattr("lang") or ""
+    declared = "" if root is None else root.getattr("lang") or root.getattr("xml:lang") or ""
     language, confidence = detect_language(text, declared)
     return PageText(
         text=text,

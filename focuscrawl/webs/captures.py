@@ -150,7 +150,7 @@ class Capture(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool, int, str, int]:
-        """Sort key; the best capture of a URL has the smallest (see `select_captures`)."""
+        """Sort key; the best capture of a URL has the smallest key (see `select_captures`)."""
         status = 200 if self.status is None or self.status == NOT_MODIFIED else self.status
         return (
             status_rank(status),

@@ -68,7 +68,7 @@ class ChangingWeb:
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map URLs to those of this version; removed pages are known, future pages not."""
+        """Map URLs to the URLs of this version; only URLs of future pages are unknown."""
         found: list[str | None] = []
         for url, own in zip(urls, self._web.resolve(urls), strict=True):
             if own is not None:

@@ -1,6 +1,7 @@
 """Parquet indexes of archives, with the columns of Common Crawl's columnar index.
 
-https://github.com/commoncrawl/cc-index-table lists all columns; `_READ` lists those used here.
+https://github.com/commoncrawl/cc-index-table lists all columns; this module reads the columns in
+`_READ`.
 """
 
 from __future__ import annotations

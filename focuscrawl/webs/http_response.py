@@ -1,8 +1,8 @@
 """Parsing and decoding of recorded HTTP responses.
 
-Both are lenient: crawlers record truncated bodies, and decoded bodies with the headers of encoded
-ones. Both limit the size: 98 kB of brotli may expand to a gigabyte, so no decoder produces more
-than the size limit of a crawl.
+Parsing and decoding are lenient, because crawlers record truncated bodies, and decoded bodies with
+the headers of encoded bodies. Parsing and decoding limit the size: 98 kB of brotli may expand to a
+gigabyte, so no decoder produces more than the size limit of a crawl.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class RevisitReference(NamedTuple):
-    """What a revisit record says about its original; empty if unknown.
+    """The fields of a revisit record that identify its original; empty if unknown.
 
     Attributes
     ----------
@@ -70,9 +70,9 @@ class RevisitReference(NamedTuple):
 class Originals(Generic[T]):
     """The records of a WARC file that its revisit records may refer to.
 
-    A revisit record refers to the record with the id that it names. Otherwise its original is the
-    capture of the URL with the same time or digest, or else the first record with the
-    same digest, whatever its URL.
+    The original of a revisit record is the record whose id the revisit record names. Otherwise its
+    original is the capture of the URL with the same time or digest, or else the first record with
+    the same digest, whatever its URL.
     """
 
     def __init__(self) -> None:

@@ -253,7 +253,7 @@ class _Page:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Sort key; the best record of a URL has the smallest."""
+        """Sort key; the best record of a URL has the smallest key."""
         return (status_rank(self.status), self.offset)
 
 

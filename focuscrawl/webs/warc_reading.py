@@ -1,7 +1,7 @@
 """Reads the records of WARC files, uncompressed or with one gzip member for each record.
 
-A WARC file may be truncated (killed crawl, full disk) or come from an untrusted person. The
-reader finds every complete record and reports the lost bytes, unlike warcio and FastWARC. It
+A WARC file may be truncated (killed crawl, full disk) or come from an untrusted person. The reader
+finds every complete record and reports the lost bytes, unlike warcio and FastWARC. The reader
 keeps no more of a record than the size limit of a crawl, and limits the time spent on damaged
 sections.
 """

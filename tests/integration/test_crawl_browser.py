@@ -1,5 +1,7 @@
 """Pages that scripts make, crawled by a real browser, and the same site without scripts."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import json
@@ -30,13 +32,19 @@ WORDS = "a bicycle has two wheels and a chain that the rider turns with both fee
 OFF_TOPIC = "taxes are due in the spring of the year and forms are sent by post " * 3
 #: by page, its text and where it leads
 PAGES = {
-    "/": (WORDS, ["/wheels", "/taxes", "/plain"]),
+    "/": (WORDS, ["/wheels", "/taxes", "/plain", "/chinese"]),
     "/wheels": (WORDS + "spokes", ["/chains", "/"]),
     "/taxes": (OFF_TOPIC, ["/forms"]),
     "/chains": (WORDS + "oil", []),
     "/forms": (OFF_TOPIC + "more", []),
 }
 _PLAIN = f"<title>Plain</title><p>{WORDS} without scripts</p><script src=/app.js></script>"
+# fewer than 30 words by spaces
+_CHINESE = (
+    f"<meta charset=utf-8><p>{'自行车是一种由人力驱动的交通工具，通常有两个轮子。' * 3}"
+    "<script src=/app.js></script>"
+)
+UNRENDERED = {"/plain": _PLAIN, "/chinese": _CHINESE}
 _SHELL = "<title>A site</title><div id=app>Loading</div><script src=/app.js></script>"
 _APP = """
 fetch("/data" + location.pathname + ".json").then(r => r.json()).then(page => {
@@ -83,7 +91,7 @@ def static(_: str) -> Answers:
         path: f"<title>A site</title><div id=app><p>{text}</p>{' '.join(map(_link, links))}</div>"
         for path, (text, links) in PAGES.items()
     }
-    return {path: (HTML, page.encode()) for path, page in (pages | {"/plain": _PLAIN}).items()}
+    return {path: (HTML, page.encode()) for path, page in (pages | UNRENDERED).items()}
 
 
 def _link(path: str) -> str:
@@ -97,7 +105,8 @@ def scripted(_: str) -> Answers:
         f"/data{path}.json": (JSON, json.dumps({"text": text, "links": links}).encode())
         for path, (text, links) in PAGES.items()
     }
-    return pages | data | {"/plain": (HTML, _PLAIN.encode()), "/app.js": (SCRIPT, _APP.encode())}
+    others = {path: (HTML, page.encode()) for path, page in UNRENDERED.items()}
+    return pages | data | others | {"/app.js": (SCRIPT, _APP.encode())}
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +194,7 @@ def test_a_site_made_by_scripts_is_crawled_like_its_static_twin(
     made: Crawled, twin: Crawled
 ) -> None:
     assert made.judged == twin.judged
-    assert len(twin.judged) == len(PAGES) + 1
+    assert len(twin.judged) == len(PAGES) + len(UNRENDERED)
     order = "SELECT url, depth, links FROM pages ORDER BY seq"
     kept = [(url.removeprefix(made.site.origin), *row) for url, *row in made.run.kept.query(order)]
     assert kept == [

@@ -1,4 +1,4 @@
-"""Pages with a Content-Type that is repeated, invalid or missing, live and in a recording."""
+"""Pages with a strange Content-Type or file extension, live and in a recording."""
 
 from __future__ import annotations
 
@@ -60,3 +60,26 @@ def test_pages_are_recognised_whatever_their_content_type(tmp_path: Path) -> Non
     web = live.kept.folder / "pages.warc.gz"
     replay = crawl(tmp_path / "replay", **BICYCLES, web=web, seeds=f"{site.origin}/", budget=50)
     assert replay.kept.query(sql) == found
+
+
+NAMES = ("/wiki/Node.js", "/people/john.doc", "/wiki/File:Cat.jpg", "/sites/a.zip")
+FILE_SIZE = 8 << 20
+
+
+def named_like_files(_: str) -> Answers:
+    files = {"/report.doc": "application/msword", "/cat.jpg": "image/jpeg", "/js/a.js": "text/js"}
+    links = " ".join(f"<a href={path}>x</a>" for path in (*NAMES, *files))
+    pages = {path: ("text/html", f"bicycle {path}".encode()) for path in NAMES}
+    home = {"/": ("text/html", f"bicycle {links}".encode())}
+    return home | pages | {path: (kind, bytes(FILE_SIZE)) for path, kind in files.items()}
+
+
+def test_pages_with_names_like_files_are_found(tmp_path: Path) -> None:
+    """Of a file, at most the headers are fetched."""
+    with serve(named_like_files) as site:
+        live = crawl(tmp_path / "live", **BICYCLES | QUICK, seeds=f"{site.origin}/", budget=50)
+    assert live.returncode == 0, live.stderr
+    found = live.kept.query("SELECT url, relevance, bytes FROM pages")
+    fetched = {url.removeprefix(site.origin): relevance for url, relevance, _ in found}
+    assert fetched == {"/": 0.9, "/report.doc": 0.0, **dict.fromkeys(NAMES, 0.9)}
+    assert max(size for *_, size in found) < FILE_SIZE / 2

@@ -1,5 +1,7 @@
 """What is taken home of pages, as files that others load."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import csv
@@ -7,6 +9,7 @@ import dataclasses
 import io
 import json
 import re
+import sqlite3
 from collections import Counter
 from datetime import UTC, date, datetime
 from hashlib import sha256
@@ -330,6 +333,41 @@ def test_a_live_crawl_without_recording_has_to_have_texts(tmp_path: Path) -> Non
         assert collect(store, tmp_path, ExportOptions()).pages == []
     finally:
         store.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("自行车是一种由人力驱动的交通工具，通常有两个轮子。" * 50, 719),
+        ("自転車は人間の力で動く乗り物で、車輪が二つある。", 14),
+        ("จักรยานเป็นพาหนะที่ขับเคลื่อนด้วยแรงคนและมีล้อสองล้อ", 13),
+        ("A bicycle is a vehicle with two wheels that people ride.", 11),
+        ("자전거는 사람의 힘으로 움직이는 것이고 바퀴가 두 개 있는 아주 흔한 탈것이다.", 12),
+    ],
+)
+def test_an_article_in_any_script_is_no_boilerplate(text: str, words: int, tmp_path: Path) -> None:
+    store = CrawlStore.create(tmp_path / "crawl.db", {"web": "live", "topic": "/A"})
+    texts = [text, "首页 关于我们", "Home, about us"]
+    with sqlite3.connect(tmp_path / "crawl.db") as database, TextStore(tmp_path) as cache:
+        database.execute("INSERT INTO host (id, name) VALUES (1, 'a.example')")
+        for n, each in enumerate(texts):
+            digest = bytes([n]) * 16
+            found = dataclasses.replace(collection().pages[0].content, text=each)
+            cache.put(digest, "trafilatura", found)
+            url = f"http://a.example/{n}"
+            database.execute("INSERT INTO url VALUES (?, ?, 1, 0, NULL, NULL, 0)", (n, url))
+            database.execute(
+                "INSERT INTO page VALUES (?, ?, 200, 0.9, '/A', NULL, ?, NULL, 9, NULL, NULL, ?,"
+                " NULL, NULL, 0, 0)",
+                (n, n, FETCHED.isoformat(), digest),
+            )
+    try:
+        pages = collect(store, tmp_path, ExportOptions())
+    finally:
+        store.close()
+    assert [page.content.text for page in pages.pages] == [text]
+    assert pages.skipped["only boilerplate"] == 2
+    assert to_row(pages.pages[0])["words"] == words
 
 
 def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> None:

@@ -128,6 +128,18 @@ def test_a_site_map_may_be_declared_as_html(web: Shelf, tmp_path: Path) -> None:
     assert at("/mapped") in urls(crawled(tmp_path, web, "/", discover=ALL).visits)
 
 
+@pytest.mark.parametrize("kind", ["application/x-gunzip", "text/x-xml", "x/download"])
+def test_site_maps_of_unusual_media_types_are_downloaded(
+    kind: str, web: Shelf, tmp_path: Path
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/sitemap.xml", "/", discover=("sitemaps",))
+    number = crawl.urls.get(at("/sitemap.xml"))
+    assert number is not None
+    assert crawl.can_read(number, kind)
+    assert not crawl.can_read(number, "image/png")
+    crawl.close("interrupted")
+
+
 def test_a_site_map_in_text_leads_to_pages(web: Shelf, tmp_path: Path) -> None:
     web.put("/sitemap.xml", f"{at('/mapped')}\n{at('/mapped2')}\n", content_type="text/plain")
     found = urls(crawled(tmp_path, web, "/", discover=ALL).visits)

@@ -23,6 +23,24 @@ from focuscrawl.page import parse_page
         ("http://a.example/show?file=/a.pdf", True),  # a program that shows it
         ("http://a.example/pdf", True),
         ("http://a.example/v1.2", True),
+        # names of pages that end like files
+        ("http://a.example/wiki/Node.js", True),
+        ("http://a.example/package/chart.js", True),
+        ("http://a.example/people/john.doc", True),
+        ("http://a.example/wiki/ASP.NET", True),
+        ("http://a.example/sites/example.zip", True),
+        ("http://a.example/package/normalize.css", True),
+        ("http://a.example/@ada/Chart.JS", True),
+        ("http://a.example/wiki/.gz", True),
+        ("http://a.example/wiki/File:Cat.jpg", True),
+        ("http://a.example/index.php/Datei%3ACat.svg", True),
+        # files
+        ("http://a.example/static/chart.js", False),
+        ("http://a.example/wp-content/themes/a/style.css", False),
+        ("http://a.example/Files/2020/report.doc", False),
+        ("http://a.example/downloads/setup.zip", False),
+        ("http://a.example:8080/cat.jpg", False),
+        ("http://a.example/wiki/cat.jpg", False),
     ],
 )
 def test_endings(url: str, page: bool) -> None:

@@ -1,14 +1,17 @@
 """Pages that say nearly the same."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import random
 from zlib import crc32
 
+import pytest
 from datasketch import MinHash, MinHashLSH
 
 from focuscrawl.crawl.duplicates import MIN_RESEMBLANCE, MinHashIndex, sketch
-from focuscrawl.page.words import PageWords
+from focuscrawl.page.words import PageWords, tokenize
 
 
 def words(seed: int, n: int = 400) -> list[str]:
@@ -51,6 +54,32 @@ def test_few_words_are_alike_by_accident() -> None:
     assert sketch(PageWords(["photo"] * 1000)) is None
     assert sketch(PageWords(words(0, 34))) is None
     assert sketch(PageWords(words(0, 60))) is not None
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "自行车是一种由人力驱动的交通工具通常有两个轮子越来越多的城市修建了自行车道并且鼓励市民骑车出行",
+        "การปั่นจักรยานเป็นกิจกรรมที่ดีต่อสุขภาพและช่วยลดมลพิษในเมืองใหญ่ของประเทศไทย",
+        "自転車は人間の力で動く乗り物でふつうは二つの車輪がありペダルをこいで前に進むことができます",
+    ],
+)
+def test_characters_of_scripts_without_spaces_are_compared(sentence: str) -> None:
+    rng = random.Random(0)
+    text = "".join(rng.sample(sentence, len(sentence)))
+    pages = ["".join(rng.choices(sentence, k=180)) for _ in range(2)]
+    texts = [sentence, pages[0], f"{pages[0][:90]}。2024，{pages[0][90:]}", pages[1], text]
+    assert found(*(tokenize([each])[0] for each in texts)) == [None, None, 1, None, None]
+
+
+def test_sketches_of_scripts_with_spaces_are_of_words() -> None:
+    plain = PageWords(words(0))
+    assert plain.split_characters(10) is plain
+    greek = PageWords(["ποδήλατο"] * 9)
+    assert greek.split_characters(10) is greek
+    mixed = PageWords(["gps导航", "x"]).split_characters(10)
+    assert [mixed.distinct[i] for i in mixed.indices.tolist()] == ["gps", "导", "航", "x"]
+    assert len(PageWords(["导航" * 20] * 9).split_characters(50).indices) == 50
 
 
 def test_the_oldest_are_forgotten_where_not_all_are_kept() -> None:

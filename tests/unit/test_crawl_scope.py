@@ -1,5 +1,7 @@
 """What a crawl is confined to: hosts, parts of URLs, languages, clicks from a seed."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -129,6 +131,13 @@ def test_a_language_that_nobody_can_tell_is_one_line() -> None:
         ("<html lang=de-AT>Jazz", "de"),
         ("<html lang=en-GB>Jazz", None),
         ("<html>Jazz", None),  # nobody knows
+        ("<html xml:lang=de-AT>Jazz", "de"),
+        ("<html lang='' xml:lang=fr>Jazz", "fr"),
+        ("<html lang=en xml:lang=de>Jazz", None),
+        ("<html lang=en>自行车是一种由人力驱动的交通工具，通常有两个轮子。", "zh"),
+        ("<html lang=en>自転車は人間の力で動く乗り物です。車輪がある。", "ja"),
+        ("<html lang=en>การปั่นจักรยานเป็นกิจกรรมที่ดีต่อสุขภาพ", "th"),
+        ("<html lang=en>自行车", None),  # too few
     ],
 )
 def test_words_tell_the_language_where_there_are_enough(body: str, other: str | None) -> None:

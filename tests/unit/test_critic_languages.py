@@ -122,6 +122,7 @@ def test_words_are_read_by_their_pieces() -> None:
     assert normalise_word("أيضًا") == normalise_word("ايضا")
     assert estimate_word_count("自行车") == pytest.approx(3 / 1.6)
     assert estimate_word_count("fahrrad") == 1.0
+    assert estimate_word_count("จักรยาน") == pytest.approx(7 / 4)
     bags: list[Bag] = [{"公路": 2, "路自": 1}]
     assert to_terms(bags, ENGLISH) is bags
     assert to_terms([{"公路自": 2, "公路": 1}], (("zh", 1.0),)) == [{"公路": 3, "路自": 2}]

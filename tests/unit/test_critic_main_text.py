@@ -119,3 +119,5 @@ def test_main_text_is_sentences_with_their_links_in_any_script() -> None:
     assert count_main_words(view("")) == {}
     chinese = count_main_words(view("<p>昨天我们骑自行车翻过了斯泰尔维奥山口然后在黑暗中回家"))
     assert sum(chinese.values()) == 1
+    thai = count_main_words(view("<p>การปั่นจักรยานเป็นกิจกรรมที่ดีต่อสุขภาพและช่วยลดมลพิษในเมืองใหญ่"))
+    assert sum(thai.values()) == 2

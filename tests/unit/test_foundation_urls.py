@@ -147,6 +147,8 @@ def test_a_base_that_is_many_times_too_long_is_none() -> None:
         ("?q=日本語", "euc_jp", "/dir/page.html?q=%C6%FC%CB%DC%B8%EC"),
         ("?q=日&x", "iso2022_jp", "/dir/page.html?q=%1B$BF|%1B(B&x"),
         ("?q=中文", "big5hkscs", "/dir/page.html?q=%A4%A4%A4%E5"),
+        ("?q=é中&x", "big5hkscs", "/dir/page.html?q=%26%23233%3B%A4%A4&x"),
+        ("?q=é日", "euc_jp", "/dir/page.html?q=%26%23233%3B%C6%FC"),
         ("?q=é€я", "cp1252", "/dir/page.html?q=%E9%80%26%231103%3B"),
         ("?q=x#é", "cp1252", "/dir/page.html?q=x"),
         ("#?é", "cp1252", "/dir/page.html?q=1"),

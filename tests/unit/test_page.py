@@ -353,6 +353,7 @@ def test_a_frame_with_its_content_in_an_attribute_is_part_of_the_page() -> None:
         ("Link", "<x>; rel=pingback, <y>; rel='https://api.w.org/', <z>; rel=shortlink", []),
         ("Link", "<x>; rel=alternate; hreflang=de, <y>; rel=alternate; type=image/png", []),
         ("Link", '<x>; rel=alternate; type="text/html"', ["/dir/x"]),
+        ("Link", "<x>; rel=next; hreflang=en", ["/dir/x"]),
         ("Link", '<x>; rel=next; anchor="/other", <y>; rel="next nofollow"', []),
         ("Link", "<x>, </y; rel=next, <mailto:me>; rel=author, <page.html#x>; rel=first", []),
         ("Link", "<caf\xe9>; rel=next", ["/dir/caf%E9"]),

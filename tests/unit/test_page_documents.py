@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,7 +36,6 @@ from focuscrawl.page.parse import MAX_LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
 URL = "http://a.example/map.xml"
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -217,11 +217,11 @@ def test_gzip_files_are_read_up_to_damage(entries: int, damage: str) -> None:
     assert len({*found}.difference(urls)) <= (damage == "changed")
 
 
-def test_site_maps_of_the_conformance_suite_are_read(conformance_dir: Path) -> None:
-    expected = {"xmlSitemap.gz": 5, "sitemap.txt.gz": 5, "sitemap.index.xml": 15}
+def test_lists_of_the_conformance_suite_are_read(conformance_dir: Path) -> None:
+    expected = {"xmlSitemap.gz": 5, "sitemap.txt.gz": 5, "sitemap.index.xml": 15, "feed.rss": 3}
     found = {}
-    for file in (conformance_dir / "sitemaps").iterdir():
-        if file.is_file():
+    for folder in ("sitemaps", "feeds"):
+        for file in filter(Path.is_file, (conformance_dir / folder).rglob("*")):
             kind = url_list_kind(file.read_bytes())
             assert kind is not None, file
             found[file.name] = len(parse_document(file.read_bytes(), URL, kind).links)

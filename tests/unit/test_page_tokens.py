@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.page.words import MAX_TOKEN_LENGTH, PageWords, tokenize
+from focuscrawl.page.words import MAX_TOKEN_LENGTH, PageWords, count_words, tokenize
 
 MARKS = "".join(c for c in map(chr, range(0x20000)) if category(c) in {"Mn", "Mc"})
 WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
@@ -110,6 +110,23 @@ def test_long_sentences_without_spaces_are_split(sentence: str) -> None:
     assert set(map(len, tokens[1:-1])) <= {*range(30, MAX_TOKEN_LENGTH + 1)}
     assert not any(category(token[0]).startswith("M") for token in tokens)
     assert set(token_leaf.tolist()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 0),
+        ("Two words -- and more", 5),
+        ("été à la mer", 4),
+        ("자전거는 바퀴가 두 개", 4),
+        ("自行车是一种交通工具，有两个轮子。", 15 / 1.6),
+        ("自転車 は ペダル で 進む", 10 / 1.6),
+        ("การปั่นจักรยาน", 14 / 4),
+        ("GPS 导航 (2024年) — OK!", 3 / 1.6 + 3),
+    ],
+)
+def test_words_are_counted_by_script(text: str, words: float) -> None:
+    assert count_words(text) == pytest.approx(words)
 
 
 FAR = st.text(st.sampled_from([*map(chr, range(0x20)), *"あの漢กำעִ\u0640\u200d "]))

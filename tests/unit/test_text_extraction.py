@@ -1,5 +1,7 @@
 """The main text of pages, what they say of themselves, and where both are kept."""
 
+# ruff: noqa: RUF001 - letters of other scripts
+
 from __future__ import annotations
 
 import sqlite3
@@ -13,7 +15,7 @@ import psutil
 import pytest
 
 from focuscrawl.errors import UserError, WorkerError
-from focuscrawl.text import EXTRACTORS, ExtractorPool, extract_text
+from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText, extract_text
 from focuscrawl.text.extraction import LONGEST_TEXT, VISIBLE, RawPage
 from focuscrawl.text.text_store import FILE, TextStore
 
@@ -50,6 +52,42 @@ def test_text_and_what_the_page_says_of_itself(extractor: str) -> None:
     assert 0.9 < found.confidence <= 1
     assert found.canonical == "https://a.example/bridges"
     assert found.license == "https://creativecommons.org/licenses/by/4.0/"
+
+
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+@pytest.mark.parametrize(
+    ("sentences", "language"),
+    [
+        (
+            "自行车是一种由人力驱动的交通工具，通常有两个轮子。越来越多的城市修建了自行车专用道。",
+            "zh",
+        ),
+        (
+            "自転車は人間の力で動く乗り物です。ふつうは二つの車輪があり、ペダルをこいで進みます。",
+            "ja",
+        ),
+        ("การปั่นจักรยานเป็นกิจกรรมที่ดีต่อสุขภาพและช่วยลดมลพิษในเมืองใหญ่ของประเทศไทย", "th"),
+    ],
+)
+def test_an_article_without_spaces_is_main_text(
+    sentences: str, language: str, extractor: str
+) -> None:
+    menu = "".join(f"<li><a href=/{n}>菜单 {n}</a>" for n in range(30))
+    article = "".join(f"<p>{sentences}{n}</p>" for n in range(8))
+    page = f"<html><title>T</title><body><nav><ul>{menu}</ul></nav><article>{article}</article>"
+    found = extract_text(
+        page.encode(), "https://a.example/", encoding="utf-8", extractor=extractor
+    )
+    assert found.extractor == extractor
+    assert sentences in found.text
+    assert "菜单" not in found.text
+    assert found.language == language
+
+
+def test_xml_lang_declares_the_language() -> None:
+    assert extract_text(b"<html xml:lang=de-AT><p>Jazz", "https://a.example/").language == "de"
+    both = b"<html lang=fr xml:lang=de><p>Jazz"
+    assert extract_text(both, "https://a.example/").language == "fr"
 
 
 def test_a_page_without_main_text_gives_what_is_visible() -> None:
@@ -234,3 +272,97 @@ def test_a_link_in_place_of_the_store_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(UserError):
         TextStore(tmp_path)
     assert not (tmp_path / "elsewhere").exists()
+
+
+BEFORE, AFTER = "The club meets in the old town hall. " * 5, "It rides for two hours a week. " * 5
+
+
+def table_in_page(table: str) -> PageText:
+    """Return the text of an article with a table between two paragraphs."""
+    page = f"<body><article><p>{BEFORE}</p>{table}<p>{AFTER}</p></article>"
+    return extract_text(page.encode(), "http://a.example/")
+
+
+def lines_of_table(found: PageText) -> list[str]:
+    text = found.text
+    return text[text.index(BEFORE.strip()) + len(BEFORE) : text.index(AFTER.strip()) - 1].split(
+        "\n"
+    )
+
+
+DATA = {
+    "heading": (
+        "<table><tr><th>Rider<th>Time<tr><td>Anna<td>3:05<tr><td>Ben<td>3:17</table>",
+        ["Rider\tTime", "Anna\t3:05", "Ben\t3:17"],
+    ),
+    "groups": (
+        "<table><caption>Results</caption><thead><tr><td>A<td>B</thead>"
+        "<tbody><tr><td>1<td>2</tbody><tfoot><tr><td>3<td>4</tfoot></table>",
+        ["Results", "A\tB", "1\t2", "3\t4"],
+    ),
+    "no heading": (
+        "<table><tr><td>Anna<td>3:05<tr><td>Ben<td>3:17</table>",
+        ["Anna\t3:05", "Ben\t3:17"],
+    ),
+    "empty cells": ("<table><tr><th>A<th><th>C<tr><td><td>v<td></table>", ["A\t\tC", "\tv"]),
+    "bar": (r"<table><tr><th>Run<th>Use<tr><td>a|b<td>c\|d</table>", ["Run\tUse", "a|b\tc\\|d"]),
+    "only a bar": ("<table><tr><th>|<th>||<tr><td>x<td>|y|</table>", ["|\t||", "x\t|y|"]),
+    "markup": (
+        "<table><tr><th>A<th>B<tr><td><p>one</p><td><b>two</b><br>three</table>",
+        ["A\tB", "one\ttwo three"],
+    ),
+    "blocks below a heading": (
+        "<table><tr><th>A<th>B<tr><td><p>one</p><p>two</p><td>three</table>",
+        ["A\tB", "one two\tthree"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("table", "lines"), DATA.values(), ids=DATA)
+def test_a_table_of_data_is_a_line_of_cells_for_each_row(table: str, lines: list[str]) -> None:
+    found = table_in_page(table)
+    assert lines_of_table(found) == lines
+    assert "|" in found.markdown
+
+
+ROWS = "<tr><td>One<td>Two<tr><td>Three<td>Four"
+LAYOUT = {
+    "blocks": "<table><tr><td><p>One</p><p>Two</p><td><p>Three</p><tr><td><td>Four</table>",
+    "nested": "<table><tr><td>One<table><tr><td>Two<tr><td>Three</table><td><tr><td>Four</table>",
+    "role": f"<table role=Presentation>{ROWS}</table>",
+    "one row": "<table><tr><td>One<td>Two<td>Three<td>Four</table>",
+    "one column": "<table><tbody><tr><td>One<tr><td>Two<tr><td>Three<tr><td>Four</table>",
+    "list": "<table><tr><td>One<td><ul><li>Two<li>Three</ul><tr><td>Four<td></table>",
+}
+
+
+@pytest.mark.parametrize("table", LAYOUT.values(), ids=LAYOUT)
+def test_a_table_for_layout_is_a_paragraph_for_each_block(table: str) -> None:
+    found = table_in_page(table)
+    lines = [line.removeprefix("- ") for line in lines_of_table(found)]
+    assert lines == ["One", "Two", "Three", "Four"]
+    assert "|" not in found.text + found.markdown
+
+
+def test_a_page_in_a_table_is_read_like_any_page() -> None:
+    long = "A long paragraph about the race and its riders. " * 12
+    page = f"<table><tr><td><a href=/>Home</a><td>{long}<br><br>{long.upper()}</table>"
+    found = extract_text(page.encode(), "http://a.example/")
+    assert "|" not in found.text + found.markdown
+    assert found.text.count("riders.") == 12
+
+
+def test_a_table_of_data_in_a_table_for_layout() -> None:
+    inner = DATA["heading"][0]
+    found = table_in_page(f"<table><tr><td><p>One</p>{inner}<td>Two<tr><td>Three<td></table>")
+    assert lines_of_table(found) == ["One", *DATA["heading"][1], "Two", "Three"]
+
+
+def test_bars_that_a_page_has_itself_stay() -> None:
+    found = table_in_page("<pre>a | b\n|---|---|\n| x | y |</pre>")
+    assert "a | b\n|---|---|\n| x | y |" in found.text
+
+
+def test_many_nested_tables() -> None:
+    page = "<table><tr><td>" * 200 + BEFORE + "</table>" * 200 + "<table><tr><td>x</table>" * 5_000
+    assert "old town hall" in extract_text(page.encode(), "http://a.example/").text

@@ -138,10 +138,10 @@ class Page:
 class WebLayout:
     """All hosts and pages of a web of `blocks` blocks, computed from numbers alone.
 
-    A block has 20 hosts with 1,000 pages; all blocks have the same host sizes in the same order.
-    A host has one main topic, to which its even sections belong; odd sections have other topics.
-    Section topics are slots of a ring, rotated by an offset of the block, so subtraction finds "a
-    section about topic t in block b" without a table.
+    A block has 20 hosts with 1,000 pages; all blocks have the same host sizes in the same order. A
+    host has one main topic, to which its even sections belong; odd sections have other topics. The
+    topics of one section of all hosts in a block are a cyclic shift of a list, so subtraction
+    finds "a section about topic t in block b" without a table.
     """
 
     def __init__(self, blocks: int, seed: int) -> None:

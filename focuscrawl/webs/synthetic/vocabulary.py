@@ -1,7 +1,7 @@
 """The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences.
 
-Word lists are sorted from frequent to rare. They do not depend on the random state, so a critic
-that was trained on one synthetic web works on all.
+Word lists are sorted from frequent to rare. The word lists do not depend on the random state, so a
+critic that was trained on one synthetic web works on all.
 """
 
 from __future__ import annotations
