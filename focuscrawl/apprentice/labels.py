@@ -27,8 +27,8 @@ class Labels:
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
     labels are close to 1. `GradedLabels` distinguish clearly relevant pages from borderline pages.
     With a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w
-    times the plain label plus 1 - w times the graded label. A tunnel reward uses the grade at the
-    time of the fetch.
+    times the plain label plus 1 - w times the graded label. A tunnel reward sums the grades that
+    pages had when they were fetched.
     """
 
     def __init__(self, options: Options) -> None:
@@ -137,8 +137,9 @@ class GradedLabels:
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
-    The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most the
-    limit of a float64. URLs without a page, whose R(v) is 0, do not affect s.
+    The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most 36,
+    the largest log-odds that a float64 can represent near 1. URLs without a page, whose R(v) is 0,
+    do not affect s.
     """
 
     def __init__(self) -> None:

@@ -57,13 +57,13 @@ def url_set_keys(url: str) -> list[int]:
 
     The list has `PREFIXES` + `PATTERNS` + `ALIASES` hashes:
 
-    - prefixes, from large to small, then 0: the host and each directory of the path. The full path
-      is a prefix only if the URL has a query.
-    - patterns, from general to specific: the extension and the names of the query arguments,
-      without and with the host; the last path segment and the whole URL, with digits replaced by
-      0. URLs with the same pattern often have similar relevance.
-    - aliases, which URLs of the same page often share, with and without the query. ``/a``, ``/a/``
-      and ``/a/index.html`` have the same aliases.
+    - Prefixes: the host and each directory of the path, from large to small, padded with zeros.
+      The full path is a prefix only if the URL has a query.
+    - Patterns: the extension with the names of the query arguments, without and with the host; the
+      last path segment and the whole URL, with digits replaced by 0. URLs with the same pattern
+      often have similar relevance.
+    - Aliases: two forms, with and without the query, that URLs of the same page often share.
+      ``/a``, ``/a/`` and ``/a/index.html`` have the same aliases.
     """
     address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
     path, question, query = address.partition(b"?")

@@ -141,7 +141,7 @@ class PageFeatures(PackedRecord):
         return features
 
     def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
-        """Iterate over the features of groups of links.
+        """Iterate over the features of the page for each group of links.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class LinkTable:
         return kept
 
     def append_rest(self, other: Self, n_links: int, n_pages: int) -> None:
-        """Append the links and pages of `other` after its first `n_links` and `n_pages`."""
+        """Append the table `other`, without its first `n_links` links and `n_pages` pages."""
         for name in (*_COLUMNS, "page"):
             late = getattr(other, name).data[n_links:]
             shift = len(self.pages) - n_pages if name == "page" else 0

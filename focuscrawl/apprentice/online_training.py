@@ -59,7 +59,7 @@ class Snapshot(NamedTuple):
 
 
 class CrawlMemory:
-    """Stores fetches and pages; during a training, the outcomes of fetches are deferred.
+    """Stores fetches and pages; outcomes of fetches during a training are stored afterwards.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class CrawlMemory:
 
     @property
     def deferring(self) -> bool:
-        """True while outcomes are deferred."""
+        """True while outcomes of fetches are deferred until the training ends."""
         return self._deferred is not None
 
     def observe(self, url: int, relevance: float) -> None:

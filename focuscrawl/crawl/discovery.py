@@ -1,4 +1,4 @@
-"""Discovery of pages that no page links to, by site maps, feeds and ``hreflang``.
+"""Finds pages that no page links to, by site maps, feeds and ``hreflang`` attributes.
 
 A site map or a feed is queued and fetched like a page, and counts against the budget. The strategy
 scores the URLs in a site map or a feed like the links of a page.
@@ -48,8 +48,8 @@ class _QueuedFile(NamedTuple):
 class Discovery(Part):
     """Queues the site maps and feeds of a host when the crawl has found a relevant page on it.
 
-    Site maps are those that the host's robots.txt names, or ``/sitemap.xml``. Feeds are those that
-    the host's relevant pages name. A site map on another host counts for the host whose site map
+    The robots.txt of the host names its site maps; the default is ``/sitemap.xml``. The relevant
+    pages of the host name its feeds. A site map on another host counts for the host whose site map
     index names it, so that chains of site map indices across hosts end.
     """
 

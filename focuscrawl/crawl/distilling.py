@@ -76,7 +76,7 @@ class DistillerResult(NamedTuple):
     rule: str
 
     def describe(self, raised: int, of: int) -> str:
-        """Return the text of the event ``distilled`` of this run."""
+        """Return the text of the event ``distilled``, which reports a run of the distiller."""
         return (
             f"{raised} of {of} unfetched targets of the top {_N_HUBS} hubs raised "
             f"({self.links} links, sites: {self.rule}, {self.scores.rounds} rounds)"

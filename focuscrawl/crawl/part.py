@@ -56,7 +56,7 @@ class Part:
         """Process a fetch of an earlier run; fetches are restored in their original order."""
 
     def on_restored(self) -> None:
-        """Prepare to continue the earlier run; every fetch has been restored."""
+        """Prepare to continue the earlier run, after every fetch was restored."""
 
     def poll(self, now: float) -> bool:
         """Apply the results of background work.

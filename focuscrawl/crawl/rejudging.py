@@ -103,7 +103,8 @@ class Rejudging:
 
     Pages are processed in the order in which the crawl fetched them. The crawl resumes with the
     new scores of the queued URLs. A strategy that learns is trained whenever the number of fetches
-    has grown by a tenth. The strategy must be new, and the crawl must not fetch pages meanwhile.
+    has grown by a tenth. The strategy must be new, and the crawl must not fetch pages during
+    `run`.
     """
 
     def __init__(
@@ -256,9 +257,9 @@ def resumed_config(
 ) -> tuple[CrawlConfig, Critic]:
     """Return the configuration and the critic for a crawl that is new or resumed.
 
-    A crawl can have another critic and topic than at its start. If the arguments name the critic
-    and topic of the start, the crawl resumes with its present critic and topic. So the command
-    that started a crawl also resumes the crawl.
+    The critic and the topic of a crawl can change after its start. If the arguments name the
+    critic and topic of the start, the crawl resumes with its present critic and topic. So the
+    command that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -389,7 +390,7 @@ def read_request(folder: Path) -> tuple[str, str, str | None] | None:
 def remove_request(
     folder: Path, answered: tuple[str, str, str | None] | None, *, refused: bool = False
 ) -> None:
-    """Remove a request that was processed, unless the request has changed since.
+    """Remove a processed request for a topic change, unless the request has changed since.
 
     Parameters
     ----------
@@ -430,9 +431,9 @@ def _parse_request(request: Path) -> tuple[str, str, str | None]:
 class TopicChange(Part):
     """Judges the pages of a running crawl again when another critic is requested.
 
-    The crawl first records the fetches in flight and starts no others. Then a background thread
-    judges all pages again and restores the crawl. Meanwhile only the background thread may use the
-    frontier and the URLs, see `CrawlState.reloading`.
+    The crawl first records the fetches in flight and starts no new fetches. Then a background
+    thread judges all pages again and restores the crawl. Meanwhile only the background thread may
+    use the frontier and the URLs, see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -192,7 +192,7 @@ class CrawlState:
         self.duplicates.clear()
 
     def part(self, kind: type[P]) -> P | None:
-        """Return the part of a class, or None if the crawl has none."""
+        """Return the crawl's part that has a given class, or None without such a part."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------
@@ -264,7 +264,7 @@ class CrawlState:
     def budget_spent(self) -> int:
         """Fetches counted against the budget; an answer "not modified" counts as less than one.
 
-        Requests that bypass the frontier count, too.
+        Requests that bypass the frontier also count against the budget.
         """
         saved = int(self._not_modified * (1.0 - self.config.not_modified_cost))
         return self.fetched + self._fetched_again - saved

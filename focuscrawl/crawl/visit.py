@@ -107,8 +107,8 @@ class Visit:
 class PageVisit(Visit):
     """A `Visit` in progress, which a crawl judges, expands and then records (methods 1 to 5).
 
-    Code that changes `relevance` before `Crawl.expand` has the same effect as the critic. Feed
-    exports contain the fields of `Visit` only.
+    Code may change `relevance` before `Crawl.expand`; the new value replaces that of the critic.
+    Feed exports contain the fields of `Visit` only.
 
     Attributes
     ----------

@@ -1,8 +1,9 @@
 """Renders pages that need scripts, in a browser without network access.
 
-Chromium runs by scrapy-playwright. The crawl sends the requests of a page's scripts, with the
-delays, robots.txt rules and address checks of any other request. The browser itself cannot connect
-to a server or resolve a name, because its proxy is unreachable and its resolver knows no names.
+The package scrapy-playwright runs Chromium. The crawl sends the requests of a page's scripts, with
+the delays, robots.txt rules and address checks of any other request. The browser itself cannot
+connect to a server or resolve a name, because its proxy is unreachable and its resolver knows no
+names.
 """
 
 from __future__ import annotations
@@ -296,8 +297,8 @@ class _Routes:
 class Rendering:
     """Renders pages in a browser if they have scripts and hardly any text.
 
-    Each rendering counts against the budget like a fetch. The outcome is an event, from which a
-    resumed crawl learns the hosts whose pages gain text.
+    Each rendering counts against the budget like a fetch. The outcome is recorded as an event, so
+    that a resumed crawl knows on which hosts rendered pages gain text.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, parsing: PageParsing) -> None:

@@ -58,8 +58,8 @@ class Instance:
 class InstanceFeed:
     """Emits an instance for each link that this run finds, when the target is judged.
 
-    Links of earlier runs are left out, because the store does not contain their words. Links are
-    dropped if the crawl finds 200,000 others before it fetches the target.
+    Links of earlier runs are left out, because the store does not contain their words. A link is
+    dropped if the crawl finds 200,000 other links before it fetches the target of the link.
     """
 
     def __init__(self, crawl: Crawl, destination: Path | Callable[[Instance], object]) -> None:

@@ -87,7 +87,7 @@ class OpenPages:
         ]
 
     def mark_followed(self, url_id: int, url: str) -> None:
-        """Mark a link of an open page that is followed without a request of the callback."""
+        """Record that a link of an open page is followed without a request of the callback."""
         self._pages[url_id].followed.add(url)
 
     def add_request(self, url_id: int, request: Request) -> None:

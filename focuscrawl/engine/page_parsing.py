@@ -68,9 +68,9 @@ async def _yield_to_event_loop() -> None:
 class PageParsing:
     """Parses small pages at once, large pages in a thread, and complex pages in a child process.
 
-    Site maps, feeds and PDF are always read in the child process. Only one page at a time is in
-    the thread or the process, because several would need more memory and no less time. A replay
-    parses large pages at once, because blocking the event loop does no harm.
+    Site maps, feeds and PDF are always read in the child process. The thread or the process parses
+    only one page at a time, because several pages would need more memory and no less time. A
+    replay parses large pages at once, because blocking the event loop does no harm.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:

@@ -93,7 +93,7 @@ class PageTexts:
     """Extracts the text of relevant pages in child processes, and stores it (`TextStore`).
 
     Pages are queued as Scrapy's items, so that ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of
-    the queue. When the crawl stops, it waits for the last texts. The child processes have a lower
+    the queue. A crawl that stops waits for the last texts. The child processes have a lower
     priority than the crawl.
 
     Raises

@@ -1,9 +1,9 @@
 """All uses of undocumented names of Scrapy and Twisted, which new versions may break.
 
-`tests/unit/test_engine_private.py` checks that no other module has such uses. The uses were tested
-with Scrapy 2.15 to 2.19 and Twisted 25.5 to 26.10: ``make test`` uses the newest versions and
-``make test-oldest`` the oldest. "Needed until" names the change in Scrapy or Twisted that makes a
-use unnecessary.
+`tests/unit/test_engine_private.py` checks that no other module uses undocumented names. The uses
+were tested with Scrapy 2.15 to 2.19 and Twisted 25.5 to 26.10: ``make test`` uses the newest
+versions and ``make test-oldest`` the oldest. "Needed until" names the change in Scrapy or Twisted
+that makes a use unnecessary.
 """
 
 from __future__ import annotations
@@ -62,8 +62,9 @@ def is_closing(crawler: Crawler) -> bool:
 def is_idle(crawler: Crawler) -> bool:
     """Tell whether downloader and scraper have no requests, responses or items.
 
-    Requests of ``engine.download_async`` count, for example for a robots.txt. Requests in the
-    scheduler do not count. True before the spider is opened and after it is closed.
+    Requests of ``engine.download_async``, for example for a robots.txt, are included. Requests in
+    the scheduler are not included. The result is True before the spider is opened and after the
+    spider is closed.
 
     Uses: ``engine._slot.inprogress``, ``engine.scraper.slot``.
     Needed until ``engine.spider_is_idle`` is documented and does not include the scheduler.
@@ -148,9 +149,9 @@ def limit_connections(
 ) -> None:
     """Limit and mend response headers, check server addresses, and disable Twisted's retries.
 
-    Twisted reads headers, including early hints, without a limit. It refuses a response if one
-    field is invalid. Twisted also repeats a request immediately, without the host's delay, if a
-    persistent connection was closed.
+    Twisted reads headers, including early hints, without a limit. Twisted also refuses a response
+    if one header field is invalid. Twisted also repeats a request immediately, without the host's
+    delay, if a persistent connection was closed.
 
     Parameters
     ----------
@@ -240,7 +241,7 @@ def _valid_field(line: bytes) -> bytes | None:
 
 
 def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
-    """Return the class that Scrapy's own handlers use for a response: HTML, XML, text and others.
+    """Return the class that Scrapy's own handlers use for a response, such as `HtmlResponse`.
 
     Uses: ``scrapy.responsetypes.responsetypes``.
     Needed until the function is documented for authors of download handlers.

@@ -138,8 +138,8 @@ class RequestFile:
     """JSON lines file in the crawl's folder with queued requests and fetched URLs of a spider.
 
     Nothing is unpickled. A request is not stored if its callback is not a method of the spider, or
-    if its meta is not JSON or sets the route. The page of such a request is handled like a page
-    that the spider did not request.
+    if its meta is not JSON or sets the route. The page of a request that is not stored is handled
+    like a page that the spider did not request.
 
     Attributes
     ----------
@@ -160,10 +160,10 @@ class RequestFile:
         self._warned = False
 
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
-        """Read the file of an earlier run, and rewrite it without requests that are done.
+        """Read the file of an earlier run, and rewrite the file without finished requests.
 
-        Returns requests for pages that were fetched, but not for the spider. The last line may be
-        incomplete, if the run was killed.
+        The method returns requests for pages that were fetched, but not for the spider. The last
+        line may be incomplete, if the run was killed.
         """
         if not self._path.exists():
             return []
@@ -245,7 +245,7 @@ class RequestFile:
 
 
 class RequestWords:
-    """Scores requests without a known link, such as start requests and those of a site map.
+    """Scores requests without a known link, such as start requests and requests from a site map.
 
     The score is the relevance of a page that consists of the words of the URL and of the
     ``link_text`` that Scrapy's rules set in the meta.
@@ -308,10 +308,11 @@ class SpiderRequests:
 
     A known URL keeps its score, and its page is passed to the request's callback. A new URL is
     scored by `RequestWords`. Some requests bypass the frontier: requests that are not for a page,
-    deliberately repeated requests, and requests for fetched pages. Their answers are not judged
-    or recorded, but count against the budget.
+    deliberately repeated requests, and requests for fetched pages. The answers to requests that
+    bypass the frontier are not judged or recorded, but count against the budget.
 
-    ``failed`` is called with every failure of a request for a page, before its own errback.
+    The callable ``failed`` is called with every failure of a request for a page, before the
+    errback of the request.
     """
 
     def __init__(
@@ -339,7 +340,7 @@ class SpiderRequests:
         self._requests[url_id] = request
 
     def add(self, request: Request) -> bool:
-        """Keep a request of the spider; return False if its page was fetched for the spider."""
+        """Keep a request of the spider; return False if the spider already got the page."""
         crawl, request = self._crawl, _without_own_keys(request)
         url = normalize(request.url)
         if url is None or not has_allowed_length(url) or request.method != "GET" or request.body:

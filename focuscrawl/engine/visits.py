@@ -270,14 +270,14 @@ class VisitLock:
         self.holder = visit
 
     def release(self, visit: PageVisit) -> None:
-        """Release the lock if this visit has it."""
+        """Release the lock if this visit holds the lock."""
         if self.holder is visit:
             self.holder = None
             self._lock.release()
 
 
 class halt_on_error:  # noqa: N801  # used like a function; `contextmanager` is slower
-    """Halt the crawl on an error that would occur for the next page, too: see `Crawl.halt`."""
+    """Halt the crawl on an error that would also occur for the next page, see `Crawl.halt`."""
 
     __slots__ = ("_crawl", "_url_id")
 

@@ -155,7 +155,7 @@ def find_foreign_objects(
 ) -> list[str]:
     """Return the names of tables, views and indexes that the SQL script `tables` does not create.
 
-    An object that the script creates with another definition counts, too.
+    The result includes objects that the script creates with another definition.
     """
     ours = _created_by(tables)
     found = connection.execute(_OBJECTS).fetchall()

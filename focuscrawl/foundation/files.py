@@ -245,7 +245,7 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def update_lock(path: Path, timeout: float = 60.0, busy: str = "") -> Iterator[None]:
-    """Lock a file for other programs while the ``with`` block reads, changes and writes it.
+    """Lock a file for other programs while the ``with`` block reads, changes and writes the file.
 
     The lock is a hidden file in the same folder, which is removed at the end.
 

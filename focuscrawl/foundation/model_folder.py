@@ -63,7 +63,7 @@ class ModelFormat:
     command: str
 
     def exists_in(self, folder: Path) -> bool:
-        """Return whether a folder contains such a model, damaged or not."""
+        """Return whether a folder contains a model of this format, damaged or not."""
         try:
             manifest = json.loads(read_regular(folder / MANIFEST))
         except (OSError, ValueError, RecursionError, UserError):

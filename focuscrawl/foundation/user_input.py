@@ -1,4 +1,4 @@
-"""Parsing of user input: setting values, CSV tables, TOML, lists of URLs; one-line errors."""
+"""Parses user input (setting values, CSV tables, TOML, lists of URLs), with one-line errors."""
 
 from __future__ import annotations
 
@@ -463,8 +463,8 @@ class UrlPatterns:
     """Matches parts of URLs: ``*`` matches any characters, ``$`` the end of the URL.
 
     The wildcards are those of robots.txt (RFC 9309, section 2.2.3). Regular expressions are not
-    supported, because a page could contain URLs on which backtracking takes minutes. The time of
-    these patterns grows linearly with the length of the URL.
+    supported, because a page could contain URLs on which backtracking takes minutes. The time to
+    match these patterns grows linearly with the length of the URL.
 
     Parameters
     ----------
@@ -575,7 +575,7 @@ LANGUAGES = ValueParser("language codes, separated by commas, as in en,de", _lan
 
 
 def some_of(*choices: str) -> ValueParser[tuple[str, ...]]:
-    """Return a parser of a list of `choices`; it returns each once, in the order of `choices`."""
+    """Return a parser of lists of `choices`, which sorts as in `choices` and drops repeats."""
 
     def convert(written: Any) -> tuple[str, ...]:
         found = _entries(written)

@@ -45,7 +45,7 @@ class SortedQueues(NamedTuple):
         urls: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> Self:
-        """Sort the queued URLs, some of them by new scores.
+        """Sort the queued URLs by their scores; `urls` have new scores.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Frontier:
 
     @property
     def all_deferred(self) -> bool:
-        """Whether there are deferred URLs, and all queued URLs are at skipped hosts."""
+        """Whether URLs are deferred and no URL is queued except at skipped hosts."""
         return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.n_at_skipped_hosts
 
     def score(self, url: int) -> float:
@@ -179,7 +179,7 @@ class Frontier:
         self.replace_queues(self.sort_queues(urls, scores))
 
     def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
-        """Sort all queued URLs with new scores; this changes nothing and may run in any thread."""
+        """Return all queued URLs sorted by new scores; this method may run in any thread."""
         # copies, since the arrays may change meanwhile
         state = self._state.data.copy()  # first, since this array grows last
         keys, host_of = self._keys.data[: len(state)].copy(), self._host_of.data

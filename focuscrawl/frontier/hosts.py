@@ -55,9 +55,9 @@ class NameTable:
 class Host:
     """The queue of a host and its politeness state.
 
-    Links from the last sorting of the whole frontier are in a sorted run, later links in a heap.
-    An entry is outdated if its URL has left the queue or has another key. Outdated entries stay
-    and are skipped.
+    Links from the last sorting of the whole frontier are in a sorted run, and later links are in a
+    heap. An entry is outdated if its URL has left the queue or has another key. Outdated entries
+    stay and are skipped.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class Host:
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace the sorted run of entries by these URLs, which are sorted best first."""
+        """Replace the sorted run by new entries, which must be sorted best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:

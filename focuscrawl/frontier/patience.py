@@ -25,7 +25,7 @@ _BINS = 256  # bins of a score
 class Patience:
     """Computes the smallest score that a link needs to be fetched before links of busy hosts.
 
-    A link v is delayed if both conditions hold. First, a link w of a busy host justifies the wait.
+    A link v is delayed if two conditions hold. First, a link w of a busy host justifies the wait.
     The host needs s seconds per link, and `patience` is in seconds per relevant page::
 
         score(w) - score(v) > s / patience

@@ -101,11 +101,11 @@ class Keywords:
     ) -> Keywords:
         """Choose the words that distinguish relevant pages from other pages.
 
-        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence. p and q
-        are the shares of relevant and of other pages with the word. The source is Carpineto, de
-        Mori, Romano and Bigi, An information-theoretic approach to automatic query expansion, ACM
-        TOIS (2001), section 3. Ten pages with the word frequencies of the language are added to
-        the other pages.
+        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
+        the share of relevant pages with the word and q is the share of other pages with the word.
+        The source is Carpineto, de Mori, Romano and Bigi, An information-theoretic approach to
+        automatic query expansion, ACM TOIS (2001), section 3. For smoothing, ten imaginary pages
+        with the word frequencies of the language are added to the other pages.
 
         Parameters
         ----------
@@ -159,7 +159,8 @@ def rank_candidates(
 ) -> list[tuple[Candidate, float]]:
     """Return candidates with their similarity to the keywords, the most similar first.
 
-    Candidates without a keyword in title and description are left out. Ties keep their order.
+    Candidates without a keyword in title and description are left out. Candidates with equal
+    similarity keep their order.
     """
     texts = [f"{each.title} {each.description}" for each in candidates]
     scores = keywords.similarity(texts).tolist()

@@ -166,7 +166,8 @@ class Knowledge:
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the expected relevance of the targets of links, float64 (n,) (methods 8).
 
-        A known URL has its recorded relevance. Other URLs are predicted from the nearest pages.
+        A known URL has its recorded relevance. The relevance of an unknown URL is predicted from
+        the nearest pages.
         """
         predicted = self.relevance(urls)
         new = np.flatnonzero(np.isnan(predicted)).tolist()
@@ -287,12 +288,12 @@ def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> Non
 def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     """Estimate the rate of change of pages, as a Poisson process.
 
-    The estimator is that of Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3
-    (2003), section 4.2. If X of n visits at intervals I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of this estimator is smaller than that of
-    X / (n I), because several changes between two visits count as one. In this function, I is the
-    mean interval, and `_PRIOR_VISITS` visits with the mean share of changes of all pages are added
-    to n and X.
+    The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
+    3 (2003), section 4.2. If X of n visits at intervals of length I found a change, the rate is
+    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of this estimator is smaller than that of X / (n
+    I), because several changes between two visits count as one. In this function, I is the mean
+    interval, and `_PRIOR_VISITS` visits with the mean share of changes of all pages are added to n
+    and X.
 
     Parameters
     ----------

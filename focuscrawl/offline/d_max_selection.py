@@ -1,7 +1,7 @@
 """Choose d_max, the largest DOM offset around a link, by cross-validation [A02 section 3.4].
 
-The cross-validation uses only the hashed features of the active groups. The dense inputs are the
-same for every d_max, and would leak held-out outcomes.
+The cross-validation uses only the hashed features of the active groups. Dense inputs are excluded,
+because they are the same for every d_max and would leak held-out outcomes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Crawls in rounds over Parquet tables, as Nutch does, with an apprentice.
+"""Runs crawls in rounds over Parquet tables, as Apache Nutch does, with an apprentice.
 
 A round selects the best known links, fetches them, trains the model, and adds the new links.
 Hosts are divided into buckets. A stage of a round for one bucket is a task; a task reads and

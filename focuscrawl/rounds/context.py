@@ -178,9 +178,9 @@ class RoundsContext:
         return Quotas.from_rows(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
     def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
-        """Return the strategy's outcome rates of a bucket after a round, with their file name.
+        """Return the file name and the bytes of a bucket's outcome rates after a round.
 
-        Return None if there are none yet.
+        Return None if no outcome rates were stored yet.
         """
         names = self.tables.bucket_tables("pages", bucket, until)
         if not names:

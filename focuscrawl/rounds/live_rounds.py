@@ -109,8 +109,8 @@ def keep_recordings(tables: Tables, folder: Path, bucket: int, round_: int) -> N
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     """Fetch the selected URLs of a bucket with the spider ``round``.
 
-    `LiveFetchFolder` keeps the fetches until the round is over, so a repeated task resumes them.
-    The child process reads a pipe and exits when this process exits, so two processes never send
+    `LiveFetchFolder` keeps the fetches until the round is over, so a repeated task continues. The
+    child process reads a pipe and exits when this process exits, so two processes never send
     requests to one host.
 
     Raises

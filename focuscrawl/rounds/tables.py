@@ -1,4 +1,4 @@
-"""Tables of a crawl in rounds: files that appear complete, on any file system of PyArrow.
+"""Tables of a crawl in rounds: files, written atomically, on any file system of PyArrow.
 
     ======================= ====================================================================
     ``plan.json``           the configuration of the crawl
@@ -25,7 +25,7 @@
     ``rounds.lock``         lock of the process that crawls on this machine
     ======================= ====================================================================
 
-In these names, R is the number of a round, and B is the number of a bucket. Files of ``urls``,
+In the file names, R is the number of a round, and B is the number of a bucket. Files of ``urls``,
 ``evidence``, ``known`` and ``contents`` are merged: ``LAST-FIRST`` contains all rounds from FIRST
 to LAST. The number of files grows with the logarithm of the number of rounds.
 """

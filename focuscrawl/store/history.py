@@ -171,7 +171,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Repeated fetches after the same first fetch come sorted: first those without new links.
+        Repeated fetches after the same first fetch are sorted: fetches without new links are
+        first.
 
         Parameters
         ----------

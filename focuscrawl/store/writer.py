@@ -183,8 +183,8 @@ def rewrite(
 def is_refused(error: Exception) -> bool:
     """Return whether an error means that SQLite refuses the values of a record.
 
-    A missing value may come from a NaN of a page. Other violations of the schema are program
-    errors, because then the store contradicts the state of the crawl.
+    A missing value may result from a NaN that was computed for a page. Other violations of the
+    schema are program errors, because then the store contradicts the state of the crawl.
     """
     if isinstance(error, sqlite3.IntegrityError):
         return str(error).startswith("NOT NULL")

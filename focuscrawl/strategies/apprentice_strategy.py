@@ -102,7 +102,7 @@ class ApprenticeStrategy(Strategy):
         return _model_update(update, update.snapshot.observed)
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the model by that of `update`."""
+        """Replace the present model by the model of `update`."""
         self.model_version = update.version
         urls, scores = self._apprentice.adopt(update.model)
         update.state = self._apprentice.state(update.model)
@@ -122,17 +122,17 @@ class ApprenticeStrategy(Strategy):
     # -- in rounds ---------------------------------------------------------------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
-        """Split a memo by groups of links."""
+        """Split a memo, the packed features of a page, by groups of links."""
         assert memo is not None
         return (each.to_bytes() for each in PageFeatures.from_bytes(memo).split(groups))
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
-        """Return a memo with the features of all targets of the page."""
+        """Return a memo that also contains the features of all link targets of the page."""
         assert memo is not None
         return self._extractor.with_all_urls_new(PageFeatures.from_bytes(memo), urls).to_bytes()
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes:
-        """Return the memo of a page whose links are in several parts."""
+        """Join the memos of several parts of a page, which have different links."""
         return _features_of(parts).to_bytes()
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:

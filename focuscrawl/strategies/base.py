@@ -205,8 +205,8 @@ class Strategy(ABC):
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page` and their targets.
 
-        For a long page of a live crawl, this method runs in a background thread. Meanwhile, the
-        crawl calls no other method than `learn` and `split_memo`.
+        For a long page of a live crawl, this method runs in a background thread. During this call,
+        the crawl calls only the methods `learn` and `split_memo`.
         """
 
     @abstractmethod
@@ -253,13 +253,13 @@ class Strategy(ABC):
     def learn(self) -> ModelUpdate:
         """Train a new model on all observed fetches.
 
-        This method runs in a background thread, one training at a time. Meanwhile, `expand` and
-        `observe` use the present model.
+        This method runs in a background thread, one training at a time. During the training,
+        `expand` and `observe` use the present model.
         """
         raise NotImplementedError
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the model by that of `update`.
+        """Replace the present model by the model of `update`.
 
         Returns
         -------
@@ -290,7 +290,7 @@ class Strategy(ABC):
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split the memo of a page by groups of its links; by default, each group gets the memo.
+        """Split a page's memo (stored bytes) by groups of links; by default, repeat the memo.
 
         This method may run in any thread.
 
@@ -309,14 +309,14 @@ class Strategy(ABC):
         return memo
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes | None:
-        """Return the memo of a page whose links are the concatenation of `parts`."""
+        """Join the memos of several parts of a page, which have different links."""
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Record a fetch of an earlier round; links of this bucket lead to its URL."""
+        """Record a fetch of an earlier round whose URL is the target of links in this bucket."""
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
-        """Restore at least one page; return the scores of the targets by all links."""
+        """Restore one or more pages; return the scores of the link targets by all known links."""
         return merge_scores([self.restore_page(page) for page in pages])
 
     def export_judged(self) -> bytes | None:

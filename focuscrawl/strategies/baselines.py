@@ -83,7 +83,7 @@ class LinkStrategy(Strategy):
         """Return the score of each of ``page.links``, float64 (n,); -inf: do not follow."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links, then the URLs by all links so far."""
+        """Score the links, and then the URLs by all links found so far."""
         scores = self.score_links(page)
         return Expansion(scores, *self._add_evidence(page.targets, scores))
 
@@ -137,7 +137,7 @@ class BestFirst(LinkStrategy):
 class HardFocus(LinkStrategy):
     """Hard focus: follow the links of a page only if its most probable class is in the topic.
 
-    The order of the followed links is that of best-first. The frontier can become empty while
+    The followed links have the same order as with best-first. The frontier can become empty while
     relevant pages remain.
     """
 

@@ -46,8 +46,8 @@ class Learnable(LinkStrategy):
     """Score links by keywords in the anchor, a prediction for the URL, and the page's relevance.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
-    approach to topic-specific web resource discovery (2002); see methods 8. The score of a link in
-    a first crawl, and in a crawl with knowledge of earlier crawls::
+    approach to topic-specific web resource discovery (2002); see methods 8. A first crawl, and a
+    crawl with knowledge of earlier crawls, score a link by::
 
         score(u, v) = alpha sim(keywords, anchor) + (1 - alpha) R(u)
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)
@@ -195,7 +195,7 @@ class CorrectedStrategy(Strategy):
     """Wraps a strategy that learns, and mixes its scores with the known scores of URLs.
 
     The score of a URL v with a known score is w known(v) + (1 - w) s(v), where s(v) is the score
-    of the wrapped strategy. The scores of links do not change.
+    of the wrapped strategy. The wrapper does not change the scores of links.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class CorrectedStrategy(Strategy):
         self.expects_relevance = learner.expects_relevance
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Pass on the outcome of a fetch."""
+        """Pass the outcome of a fetch to the wrapped strategy."""
         self._learner.observe(url, relevance, duplicate_of)
 
     def page_value(self, url: int, relevance: float) -> float:
@@ -254,7 +254,7 @@ class CorrectedStrategy(Strategy):
         return update
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the model by that of `update`."""
+        """Replace the present model by the model of `update`."""
         self.model_version = update.version
         return self._corrected(self._learner.adopt(update))
 

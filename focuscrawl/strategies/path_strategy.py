@@ -1,4 +1,4 @@
-"""The strategy ``paths``: foraging with a sequential model of paths [C section 3.2].
+"""The strategy ``paths``, which scores URLs by a sequential model of paths [C section 3.2].
 
 The source is Sarawagi and Vydiswaran, Learning to extract information from large websites using
 sequential models.
@@ -29,8 +29,8 @@ class Paths(Strategy):
     """The score of v is the expected reward of the paths into v by a path model, equation 7.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
-    critic judges single pages for R(u), and paths for the order of the frontier. Each start page
-    starts a site of its own, which consists of the pages on paths from the start page.
+    critic judges single pages for the relevance R(u), and paths for the scores of URLs. The pages
+    on paths from a start page form a site.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Paths(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class PathMemo:
-    """The memo of a page on a path.
+    """The values of a page on a path that the store keeps as the memo of the page.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ class UnreadableError(Exception):
 class ArchiveWeb:
     """The pages of WARC files, found by an index of their records.
 
-    Fetching a page is one range read of its WARC file. A pickled copy opens the same index.
+    Fetching a page reads one byte range of a WARC file. A pickled copy opens the same index.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Captures (index entries of recorded responses), their selection by URL, and CDXJ indexes.
 
-The names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), the index format of pywb
-and OutbackCDX.
+The field names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), the index format of
+pywb and OutbackCDX.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _without_dots(path: bytes) -> bytes:
 
 
 class Capture(NamedTuple):
-    """A recorded response as an index describes it.
+    """The description of a recorded response in an index.
 
     Attributes
     ----------

@@ -45,9 +45,9 @@ class ChangingWeb:
     """One version of a web whose pages are added, edited, moved and removed (a `Web`).
 
     Some pages of `web` exist only from a later version on; a link to such a page appears with the
-    next edit of the linking page. A moved page has another URL on its host; the old URL
-    redirects. The URL of a removed page answers 404, and links to the page stay. HTML responses
-    have ETag and Last-Modified. The constants of this module are the rates of change.
+    next edit of the linking page. A moved page has another URL on its host; the old URL redirects.
+    The URL of a removed page answers 404, and links to the page stay. HTML responses have ETag and
+    Last-Modified. The constants of this module define how often pages change.
 
     Parameters
     ----------

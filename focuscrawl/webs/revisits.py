@@ -1,8 +1,8 @@
-"""The original of a revisit record: one rule for WARC files and for their indexes.
+"""Finds the original of a revisit record by one rule for WARC files and for their indexes.
 
-A revisit record (WARC 1.1, section 6.7) has no body: the response was the same as an earlier one,
-its original. Writers name the original in different ways: by the id of the record, by URL and
-date, or only by the digest of the body.
+A revisit record (WARC 1.1, section 6.7) has no body, because the response equals an earlier
+response, the original. Writers name the original in different ways: by the id of the record, by
+URL and date, or only by the digest of the body.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Originals(Generic[T]):
         self._by_url.setdefault(url, []).append((timestamp, digest, found))
 
     def find(self, reference: RevisitReference) -> T | None:
-        """Return the original; None if the file lacks it."""
+        """Return the original of a revisit record; None if the file lacks the original."""
         if reference.record_id in self._by_id:
             return self._by_id[reference.record_id]
         found = reference.find_best(self._by_url.get(schemeless(reference.url), ()))

@@ -86,7 +86,7 @@ class Source(Protocol):
         ...
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the response for a URL that `resolve` returned; None if there is none."""
+        """Return the response for a URL that `resolve` returned; None without a response."""
         ...
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import ssl
 import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import pytest
 from server.certificates import Authority
@@ -90,6 +93,14 @@ http {{
 """
 
 
+# the browser sends the header Origin itself
+_POST = """async () => {
+    const headers = {"Content-Type": "application/json"};
+    const sent = {method: "POST", headers, body: "{}"};
+    return (await fetch(`${location.pathname}api/v1/crawls`, sent)).status;
+}"""
+
+
 @contextmanager
 def nginx(folder: Path, port: int, studio: int, *, below: str, more: str) -> Iterator[None]:
     """Run an nginx before the studio; skips where there is none."""
@@ -147,6 +158,7 @@ def test_behind_a_proxy_with_tls_everything_works(
         assert cookie["path"] == urlsplit(page.url).path.rstrip("/")
         if below == "/":
             page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
+            assert page.evaluate(_POST) == 400  # the empty request is read, and not refused
             return
         page.get_by_role("link", name="New crawl").click()
         page.goto(f"{page.url}?web=demo")
@@ -164,3 +176,30 @@ def test_behind_a_proxy_with_tls_everything_works(
         token = address.partition("?token=")[2]
         script = Client(f"http://127.0.0.1:{studio}/?token={token}")  # on the machine itself
         assert script.ask("/crawls")[0]["fetched"] == 15
+
+
+@pytest.mark.parametrize(
+    ("more", "status"), [("proxy_set_header Host $http_host;", 421), ("", 403)]
+)
+def test_a_studio_that_does_not_know_its_proxy_refuses_changes(
+    more: str, status: int, tmp_path: Path
+) -> None:
+    folder, served = tmp_path / "nginx", tmp_path / "served"
+    folder.mkdir()
+    served.mkdir()
+    port, studio = free_port(), free_port()
+    with (
+        serving(served, studio) as address,
+        nginx(folder, port, studio, below="/", more=more),
+    ):
+        await_listener(port)
+        token = address.partition("?token=")[2]
+        origin = f"https://localhost:{port}"
+        said = {"Authorization": f"Bearer {token}", "Origin": origin}
+        trusted = ssl.create_default_context()
+        trusted.check_hostname, trusted.verify_mode = False, ssl.CERT_NONE
+        request = Request(f"{origin}/api/v1/crawls", b"{}", said, method="POST")
+        with pytest.raises(HTTPError) as refused:
+            urlopen(request, context=trusted)
+        refused.value.close()
+        assert refused.value.code == status

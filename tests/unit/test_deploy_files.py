@@ -218,3 +218,10 @@ def test_a_port_that_answers_is_healthy(answers: bool) -> None:
             server.server_close()
         done = subprocess.run([ROOT / "deploy" / "healthy", str(port)], check=False)
     assert done.returncode == (0 if answers else 1)
+
+
+def test_the_package_names_the_systems_that_it_runs_on() -> None:
+    systems = {each for each in PYPROJECT["project"]["classifiers"] if "Operating System" in each}
+    assert systems == {"Operating System :: POSIX"}
+    for page in ("README.md", "docs/get-started.md"):
+        assert "POSIX" in (ROOT / page).read_text(encoding="utf-8")

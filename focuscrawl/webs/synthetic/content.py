@@ -39,7 +39,7 @@ _LEADS = ("More in", "Compare this with", "Also worth reading:", "As told in", "
 
 
 class Link(NamedTuple):
-    """A link as the author wrote it."""
+    """A link in the content of a page."""
 
     href: str
     text: str

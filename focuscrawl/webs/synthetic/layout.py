@@ -166,7 +166,7 @@ class WebLayout:
         return SLOTS[(place + self._turn(host.block, section)) % BLOCK_HOSTS]
 
     def host_at(self, block: int, slot: int, section: int = 0) -> Host:
-        """Return the host of `block` whose `section`, if it exists, has the slot `slot`."""
+        """Return the host of `block` whose `section`, if it exists, has topic ``SLOTS[slot]``."""
         place = (slot - self._turn(block, section)) % BLOCK_HOSTS
         return self.host(block * BLOCK_HOSTS + place)
 
@@ -175,7 +175,7 @@ class WebLayout:
         return self.host_at(block % self.blocks, _PORTAL_SLOT)
 
     def section_pages(self, host: Host, section: int) -> range:
-        """Return the host indexes of a section's pages, without the hub."""
+        """Return the indexes on the host of a section's pages, without the hub page."""
         begin = FIRST_HUB + host.sections
         content = host.size - begin
         return range(
@@ -427,7 +427,7 @@ class Targets:
         self._draws = draws
 
     def same_section(self) -> Page:
-        """Draw a page of the page's section; for a home page, of any section."""
+        """Draw a page of the linking page's section; for a home page, of any section."""
         host = self._page.host
         section = self._page.section
         if section < 0:
