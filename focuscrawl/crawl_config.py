@@ -519,7 +519,9 @@ def argument_help(width: int = 96) -> str:
     lines = []
     for name in ARGUMENTS:
         field = CrawlConfig.model_fields[name]
-        text = f"{field.description} (default: {_default(field)})"
+        default = _default(field)
+        shown = default if default == "required" else f"default: {default}"
+        text = f"{field.description} ({shown})"
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
         head = f"  -a {name}=..."
         indent = " " * 24

@@ -410,7 +410,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
         "lengths": instances.rows.lengths.astype(np.int32),
         "values": instances.values.astype(np.float32),
         "dense": instances.dense,
-        "label": value[owner],  # one an instance; the arrays below have one row a URL
+        "label": value[owner],  # one per instance; the arrays below have one row per URL
         "y": own,
         "predicted": judged.predicted,
     }

@@ -47,7 +47,7 @@ def make_instances(
     inputs : float64 (n_urls, k), dense inputs of the URLs
     unit_length : whether the features of each link, page or URL are scaled to length 1
     max_links : only the first `max_links` links into a URL are used
-    each_link : whether to create one instance a link instead [A02 section 2.3]
+    each_link : whether to create one instance per link instead [A02 section 2.3]
     only_first : whether only the first link into a URL is used
     n_pages : int64 (n_urls,), only links on the first n_pages[i] expanded pages are used for URL i
 

@@ -137,8 +137,9 @@ class GradedLabels:
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
-    The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most the
-    limit of a float64. URLs without a page, whose R(v) is 0, do not affect s.
+    The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most 36,
+    the largest log-odds that a float64 can represent near 1. URLs without a page, whose R(v) is 0,
+    do not affect s.
     """
 
     def __init__(self) -> None:

@@ -362,10 +362,10 @@ def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> F
 
 
 class NaiveBayesLearner(Learner):
-    """Pr(high) by naive Bayes over hashed features, Laplace-smoothed [A02 equations 1 and 2].
+    """Naive Bayes over hashed features, Laplace-smoothed; predicts Pr(high) [A02 eq. 1 and 2].
 
-    Values of features must be counts or ones. Features that are not in the training set are
-    ignored. Dense inputs are used only while one of the two classes has no instances.
+    Values of features must be counts or 1. Features that are not in the training set are ignored.
+    Dense inputs are used only while one of the two classes has no instances.
 
     Attributes
     ----------

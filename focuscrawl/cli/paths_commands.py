@@ -318,8 +318,8 @@ def extract(
     """Extract training paths from a recorded web or a crawl with labelled pages.
 
     For each goal page, the command extracts one of the shortest paths from the start page of the
-    site. A path to a dead end leaves the shortest path to a goal and ends at a page from which no
-    goal can be reached.
+    site. A path to a dead end branches off from the shortest path to a goal and ends at a page
+    from which no goal can be reached.
 
     \b
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\

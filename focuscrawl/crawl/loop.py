@@ -55,7 +55,7 @@ class Crawl(CrawlState):
     """A focused crawl: chooses the URLs to fetch, processes answers, and calls the parts.
 
     Three methods process an answer: `judge`, `expand` and `record`; `visit` calls all three.
-    Callers may change the visit between these calls.
+    Callers may change the visit between the calls of these methods.
 
     ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of `CrawlState`.
     """
@@ -132,7 +132,7 @@ class Crawl(CrawlState):
 
     @property
     def wait_time(self) -> float:
-        """Seconds until the next call of `next`, for a crawl that `is_waiting`."""
+        """Seconds until the next call of `Crawl.next`, while `is_waiting` is True."""
         return POLL_INTERVAL if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:

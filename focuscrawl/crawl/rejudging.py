@@ -390,7 +390,7 @@ def read_request(folder: Path) -> tuple[str, str, str | None] | None:
 def remove_request(
     folder: Path, answered: tuple[str, str, str | None] | None, *, refused: bool = False
 ) -> None:
-    """Remove a request that was processed, unless the request has changed since.
+    """Remove a processed request for a topic change, unless the request has changed since.
 
     Parameters
     ----------

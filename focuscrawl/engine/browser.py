@@ -297,8 +297,8 @@ class _Routes:
 class Rendering:
     """Renders pages in a browser if they have scripts and hardly any text.
 
-    Each rendering counts against the budget like a fetch. The outcome is an event, from which a
-    resumed crawl learns the hosts whose pages gain text.
+    Each rendering counts against the budget like a fetch. The outcome is recorded as an event, so
+    that a resumed crawl knows on which hosts rendered pages gain text.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, parsing: PageParsing) -> None:

@@ -63,7 +63,7 @@ def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
 
 
 def has_crawl(crawler: Crawler) -> bool:
-    """Tell whether a crawler has a crawl."""
+    """Tell whether a Scrapy crawler has a focuscrawl crawl."""
     return hasattr(crawler, _CONTEXT)
 
 
@@ -93,8 +93,8 @@ def config_of(crawler: Crawler) -> CrawlConfig:
 class Component:
     """Base class of the components of a crawler with an open crawl.
 
-    A method with the name of a signal is connected to that signal. A component that is disabled
-    raises `scrapy.exceptions.NotConfigured` in its constructor.
+    A method with the name of a Scrapy signal is connected to the signal. A component that is
+    disabled raises `scrapy.exceptions.NotConfigured` in its constructor.
     """
 
     def __init__(self, crawler: Crawler) -> None:

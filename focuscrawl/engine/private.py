@@ -62,9 +62,9 @@ def is_closing(crawler: Crawler) -> bool:
 def is_idle(crawler: Crawler) -> bool:
     """Tell whether downloader and scraper have no requests, responses or items.
 
-    Requests of ``engine.download_async`` count, for example for a robots.txt. Requests in the
-    scheduler do not count. The result is True before the spider is opened and after the spider is
-    closed.
+    Requests of ``engine.download_async``, for example for a robots.txt, are included. Requests in
+    the scheduler are not included. The result is True before the spider is opened and after the
+    spider is closed.
 
     Uses: ``engine._slot.inprogress``, ``engine.scraper.slot``.
     Needed until ``engine.spider_is_idle`` is documented and does not include the scheduler.

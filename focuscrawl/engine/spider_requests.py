@@ -22,6 +22,8 @@ from focuscrawl.engine.private import has_default_callback
 from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
+    COOKIES,
+    COOKIES_SENT,
     NO_REDIRECT,
     NOINDEX,
     OWN_REQUEST,
@@ -306,8 +308,8 @@ class SpiderRequests:
 
     A known URL keeps its score, and its page is passed to the request's callback. A new URL is
     scored by `RequestWords`. Some requests bypass the frontier: requests that are not for a page,
-    deliberately repeated requests, and requests for fetched pages. Their answers are not judged
-    or recorded, but count against the budget.
+    deliberately repeated requests, and requests for fetched pages. The answers to requests that
+    bypass the frontier are not judged or recorded, but count against the budget.
 
     The callable ``failed`` is called with every failure of a request for a page, before the
     errback of the request.
@@ -338,7 +340,7 @@ class SpiderRequests:
         self._requests[url_id] = request
 
     def add(self, request: Request) -> bool:
-        """Keep a request of the spider; return False if its page was fetched for the spider."""
+        """Keep a request of the spider; return False if the spider already got the page."""
         crawl, request = self._crawl, _without_own_keys(request)
         url = normalize(request.url)
         if url is None or not has_allowed_length(url) or request.method != "GET" or request.body:
@@ -473,6 +475,8 @@ def _without_own_keys(request: Request) -> Request:
         NOINDEX,
         OWN_REQUEST,
         REFETCH,
+        COOKIES,
+        COOKIES_SENT,
         "download_slot",
         "dont_redirect",
         "handle_httpstatus_all",

@@ -104,8 +104,8 @@ class Keywords:
         The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
         the share of relevant pages with the word and q is the share of other pages with the word.
         The source is Carpineto, de Mori, Romano and Bigi, An information-theoretic approach to
-        automatic query expansion, ACM TOIS (2001), section 3. Ten pages with the word frequencies
-        of the language are added to the other pages.
+        automatic query expansion, ACM TOIS (2001), section 3. For smoothing, ten imaginary pages
+        with the word frequencies of the language are added to the other pages.
 
         Parameters
         ----------

@@ -36,7 +36,7 @@ _OVERALL = ("judges", "strategies", "learning")  # tables without a row for each
 
 
 def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean loss over draws, one row a topic and one column a strategy (methods 1).
+    """Return the mean loss over draws, one row per topic and one column per strategy (methods 1).
 
     Parameters
     ----------

@@ -195,7 +195,7 @@ class CorrectedStrategy(Strategy):
     """Wraps a strategy that learns, and mixes its scores with the known scores of URLs.
 
     The score of a URL v with a known score is w known(v) + (1 - w) s(v), where s(v) is the score
-    of the wrapped strategy. The scores of links do not change.
+    of the wrapped strategy. The wrapper does not change the scores of links.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class CorrectedStrategy(Strategy):
         self.expects_relevance = learner.expects_relevance
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Pass on the outcome of a fetch."""
+        """Pass the outcome of a fetch to the wrapped strategy."""
         self._learner.observe(url, relevance, duplicate_of)
 
     def page_value(self, url: int, relevance: float) -> float:

@@ -1,4 +1,4 @@
-"""The strategy ``paths``: foraging with a sequential model of paths [C section 3.2].
+"""The strategy ``paths``, which scores URLs by a sequential model of paths [C section 3.2].
 
 The source is Sarawagi and Vydiswaran, Learning to extract information from large websites using
 sequential models.
