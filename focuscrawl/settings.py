@@ -61,6 +61,7 @@ DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.politeness.BackoffMiddleware": 560,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "focuscrawl.downloadermiddlewares.bodies.CompressionMiddleware": 590,
+    "focuscrawl.downloadermiddlewares.redirect_cookies.RedirectCookiesMiddleware": 595,
     "focuscrawl.downloadermiddlewares.bodies.WarcMiddleware": 950,
 }
 # Every fetch is an item. Put your own pipelines between these: after the critic, to change the

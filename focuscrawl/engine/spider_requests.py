@@ -22,6 +22,8 @@ from focuscrawl.engine.private import has_default_callback
 from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
     ANSWERS,
+    COOKIES,
+    COOKIES_SENT,
     NO_REDIRECT,
     NOINDEX,
     OWN_REQUEST,
@@ -473,6 +475,8 @@ def _without_own_keys(request: Request) -> Request:
         NOINDEX,
         OWN_REQUEST,
         REFETCH,
+        COOKIES,
+        COOKIES_SENT,
         "download_slot",
         "dont_redirect",
         "handle_httpstatus_all",

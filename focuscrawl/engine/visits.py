@@ -50,6 +50,10 @@ NOINDEX = "focuscrawl_noindex"
 REFETCH = "focuscrawl_again"
 #: bytes received so far, for requests of a robots.txt
 ROBOTS = "focuscrawl_robots"
+#: cookies of the chain of redirects that leads to the URL
+COOKIES = "focuscrawl_cookies"
+#: True if the request repeats a redirected request with cookies
+COOKIES_SENT = "focuscrawl_cookies_sent"
 #: True if the request failed before an answer came
 UNANSWERED = "focuscrawl_unanswered"
 #: for requests of a project's own spider: redirects that are passed to the spider

@@ -113,7 +113,7 @@ class Host:
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace the sorted run of entries by these URLs, which are sorted best first."""
+        """Replace the sorted run by new entries, which must be sorted best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:

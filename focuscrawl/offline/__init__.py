@@ -1,5 +1,5 @@
 """Tasks after a crawl: training an apprentice, choosing d_max, exporting knowledge.
 
-The modules read the store of a finished crawl and its pages. `focuscrawl.crawl` runs a crawl;
-`focuscrawl.report` reports on a crawl.
+The modules of this package read the store and the pages of a finished crawl. `focuscrawl.crawl`
+runs a crawl; `focuscrawl.report` reports on a crawl.
 """

@@ -48,7 +48,8 @@ _WORD_LENGTHS = (
     (re.compile(f"[{_THAI_AND_ALIKE}]+"), 4.0),
 )
 _WRITTEN_WORD = re.compile(r"[^\W_]\S*")
-_PIECE = re.compile(rf".{{1,{MAX_TOKEN_LENGTH}}}(?=\w|$)")  # the next piece begins with a letter
+# the next piece begins with a letter, unless marks are longer than a piece
+_PIECE = re.compile(rf".{{1,{MAX_TOKEN_LENGTH}}}(?=\w|$)|.{{{MAX_TOKEN_LENGTH}}}")
 
 
 @lru_cache(maxsize=1)

@@ -75,7 +75,7 @@ class WarcRecorder:
         self.close()
 
     def close(self) -> None:
-        """Close the file, which is complete also without this call."""
+        """Close the file, which is complete even if this method is not called."""
         self._file.close()
 
     def record(
@@ -189,7 +189,7 @@ class WarcRecorder:
 
 
 class WarcSeries:
-    """Records to ``pages-00001.warc.gz``, and to a file with the next number if it is full.
+    """Records to ``pages-00001.warc.gz``, and to the next numbered file when a file is full.
 
     The files, in the order of their names, form one recording.
 
@@ -223,7 +223,7 @@ class WarcSeries:
         self._recorder.record(**exchange)
 
     def close(self) -> None:
-        """Close the file, which is complete also without this call."""
+        """Close the file, which is complete even if this method is not called."""
         self._recorder.close()
 
     @property

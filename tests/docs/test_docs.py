@@ -122,6 +122,8 @@ def test_statistics_are_those_of_the_code() -> None:
 def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
         visits.REFETCH,
+        visits.COOKIES,
+        visits.COOKIES_SENT,
         visits.FOLLOWED,
         visits.NOINDEX,
         visits.UNANSWERED,

@@ -49,6 +49,7 @@ DOCUMENTED = {
     "scrapy.extensions.feedexport": {"FileFeedStorage"},  # by the setting FEED_STORAGES_BASE
     "scrapy.exporters": {"BaseItemExporter", "CsvItemExporter", "XmlItemExporter"},
     "scrapy.http": {"Headers", "JsonRequest", "Response"},
+    "scrapy.http.cookies": {"CookieJar"},
     "scrapy.http.request": {"NO_CALLBACK"},
     "scrapy.item": {"Field"},
     "scrapy.logformatter": {"LogFormatter", "LogFormatterResult"},

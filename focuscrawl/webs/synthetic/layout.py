@@ -427,7 +427,7 @@ class Targets:
         self._draws = draws
 
     def same_section(self) -> Page:
-        """Draw a page of the page's section; for a home page, of any section."""
+        """Draw a page of the linking page's section; for a home page, of any section."""
         host = self._page.host
         section = self._page.section
         if section < 0:
