@@ -157,7 +157,7 @@ def stop(crawl: str, wait: float) -> None:
 @click.argument("budget", type=click.IntRange(min=0))
 @_WAIT
 def extend(crawl: str, budget: int, wait: float) -> None:
-    """Set the total budget of the running crawl in CRAWL_DIR to BUDGET fetches; 0: no limit.
+    """Set the total budget of the running crawl in CRAWL_DIR to BUDGET fetches (0 = no limit).
 
     To extend a stopped crawl, repeat the command that started the crawl, with -a budget=BUDGET.
     """

@@ -80,8 +80,8 @@ class HierarchicalNaiveBayes(NaiveBayes):
     """Pr(c|u) = Pr(parent|u) Pr(c|u, parent): the chain rule down the topic tree [F99 3.1].
 
     Each node with several children has a naive Bayes model; the word counts of a child are the sum
-    over its leaves. The weights of all nodes are columns of one matrix, so each page is looked up
-    once. With `uniform_prior` all children of a node have the same Pr(c|parent).
+    over its leaves. The weights of all nodes are columns of one matrix, so the words of a page are
+    looked up once. With `uniform_prior` all children of a node have the same Pr(c|parent).
     """
 
     kind: ClassVar[str] = "hierarchical"

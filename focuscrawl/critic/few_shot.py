@@ -341,8 +341,8 @@ def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
     """Cluster off-topic pages by k-means in their LSA space.
 
     The clusters are the off-topic classes of the model that reads link texts. A single off-topic
-    class would contain the words of every other topic, each with a very low frequency. Words of
-    other topics would then hardly count against the topic.
+    class would contain the words of every other topic, each with a very low frequency. With a
+    single off-topic class, words of other topics would hardly count against the topic.
 
     Parameters
     ----------

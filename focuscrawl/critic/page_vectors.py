@@ -124,7 +124,7 @@ class WordVectors:
 
 
 class PageRows(NamedTuple):
-    """Vectors of pages, in two parts.
+    """Vectors of pages: TF-IDF of words, and mean word embeddings.
 
     Attributes
     ----------

@@ -64,7 +64,8 @@ class HarvestMonitor:
     ) -> str | None:
         """Add a fetch; return `ALARM` or `RECOVERED` if the fetch starts or ends an alarm.
 
-        `referrer_id` is the page where the URL was found first. `Outcome` describes the others.
+        `referrer_id` is the page where the URL was found first. `Outcome` describes the other
+        parameters.
         """
         from_topic, from_relevant = self._referrer(referrer_id)
         index = self._classes.setdefault(topic or "", len(self._class_names))

@@ -92,9 +92,9 @@ class BackoffMiddleware(Component):
 class ThrottleMiddleware(Component):
     """Copies the delay of the downloader's slot of a host to the frontier.
 
-    Requests then wait in the frontier. A request that waits in the slot would take up one of
-    ``CONCURRENT_REQUESTS``. A request that was not sent, because a cache has the response or
-    robots.txt forbids the URL, does not delay the next request.
+    So requests to the host wait in the frontier. A request that waits in the slot would take up
+    one of ``CONCURRENT_REQUESTS``. A request that was not sent, because a cache has the response
+    or robots.txt forbids the URL, does not delay the next request.
     """
 
     def process_request(self, request: Request) -> None:

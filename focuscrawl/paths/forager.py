@@ -41,11 +41,12 @@ EVIDENCE_MODES = ("sum", "max", "mean")
 class SiteRates:
     """Observed rewards of a site's directories compared with those that the model predicted.
 
-    The model is trained on other sites. On a new site a directory of pictures may look like a
-    directory of people; a few fetches show the difference. The observed reward of a fetched page
-    follows from the page's labels, the predicted reward from the link to the page. Both rewards
-    are averaged for each directory, with smoothing towards the parent directory. The scores of
-    queued URLs in a directory are multiplied by the ratio of observed to predicted rewards.
+    The path model is trained on other sites than the crawled site. On a new site a directory of
+    pictures may look like a directory of people; a few fetches show the difference. The observed
+    reward of a fetched page follows from the page's labels, the predicted reward from the link to
+    the page. Observed and predicted rewards are averaged for each directory, with smoothing
+    towards the parent directory. The scores of queued URLs in a directory are multiplied by the
+    ratio of observed to predicted rewards.
     """
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ class ComparedCrawl:
 
 
 def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
-    """Name crawls by strategy, and if that is ambiguous by topic and folder as well.
+    """Name crawls by strategy and, if strategies are ambiguous, also by topic and folder.
 
     A single crawl is named by strategy and topic.
     """

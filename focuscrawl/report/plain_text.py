@@ -23,8 +23,9 @@ _CONTROL = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f]")
 def printable(text: str) -> str:
     """Return `text` with a space for each character that could control a terminal or browser.
 
-    These are control characters (such as the start of an escape sequence), format characters
-    (such as those for the direction of writing) and unassigned code points. White space stays.
+    The function replaces control characters (such as the start of an escape sequence), format
+    characters (such as those for the direction of writing) and unassigned code points. White space
+    stays.
     """
     if text.isprintable():
         return text

@@ -95,7 +95,7 @@ def open_sorted_copy(store: CrawlStore, path: Path) -> Iterator[Database]:
 
 
 class QueuedUrl(NamedTuple):
-    """A queued URL and its score; the score is None for a seed, which comes first."""
+    """A queued URL and its score; the score is None for a seed, which is fetched first."""
 
     url: str
     score: float | None

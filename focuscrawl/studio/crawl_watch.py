@@ -144,7 +144,7 @@ _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class EventLog:
-    """The events of a crawl read so far; `budget` is the current budget, 0: no limit."""
+    """The events of a crawl read so far; `budget` is the current budget, or 0 for no limit."""
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET

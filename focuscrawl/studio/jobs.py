@@ -128,7 +128,7 @@ class Jobs:
         raise UserError(f"no job {name!r:.100} exists: reload the list of jobs")
 
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
-        """Return the jobs of a kind and a subject (None: of all), latest first."""
+        """Return the jobs of a kind and a subject (None for all subjects), latest first."""
         found = [self._read_job(name) for name in reversed(self._names())]
         return [
             job

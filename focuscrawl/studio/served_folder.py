@@ -116,7 +116,7 @@ class StudioFolder:
         return [path for path in self._folders() if self.is_critic(path)]
 
     def is_critic(self, path: Path) -> bool:
-        """Return whether a folder is a critic, maybe damaged; folders with links are not."""
+        """Return whether a folder without symbolic links is a critic, possibly damaged."""
         linked = path.is_symlink() or any(each.is_symlink() for each in _entries(path))
         return not linked and FORMAT.exists_in(path)
 

@@ -264,7 +264,7 @@ def class_rows(
 def class_examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
-    """Return examples of a class: ``url``, and the subclass it was ``moved`` to, or empty."""
+    """Return examples of a class: ``url``, and ``moved``, the new subclass or an empty text."""
     moved = {url: to for to, urls in _moved_urls(definition).items() for url in urls}
     return [
         {"url": url, "moved": moved.get(url, "")} for url in classes.examples(path)[:_MAX_EXAMPLES]

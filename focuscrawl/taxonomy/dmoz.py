@@ -2,7 +2,7 @@
 
 The dumps are invalid XML, with stray bytes, bare ampersands, unknown entities and unclosed tags.
 XML parsers stop at the first error, and libxml2 in recovery mode loses all records after an
-unbalanced tag. This module searches for a few tags by a regular expression, so an error affects
+unbalanced tag. This module searches for a few tags with a regular expression, so an error affects
 one record only.
 """
 

@@ -290,7 +290,7 @@ class ExtractorPool:
             worker.start()
 
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
-        """Yield the texts of pages in order; None: the page exceeded a limit or is unreadable.
+        """Yield the texts of pages in order; None for unreadable pages and pages over a limit.
 
         Raises
         ------

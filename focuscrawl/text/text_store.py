@@ -74,7 +74,7 @@ class TextStore:
         self.close()
 
     def get(self, body: bytes, extractor: str) -> PageText | None:
-        """Return the text of a page; None: no library could extract a text.
+        """Return the text of a page, or None if no library could extract a text.
 
         Raises
         ------
@@ -95,7 +95,7 @@ class TextStore:
         raise KeyError(body)
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
-        """Save the text of a page; None: no library can extract a text."""
+        """Save the text of a page, or None if no library can extract a text."""
         if text is None:
             rows, digest = [], None
         else:

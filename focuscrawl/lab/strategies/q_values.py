@@ -265,8 +265,8 @@ class LinkVectors:
     """Feature vectors of distinct links, by id.
 
     Anchors are hashed as distinct character n-grams of length 3 to 5, URLs as distinct n-grams of
-    length 4 and 5. Both vectors are normalised to unit length. The last feature is whether a link
-    stays in its domain.
+    length 4 and 5. The vectors of anchor and URL are normalised to unit length. The last feature
+    is whether a link stays in its domain.
     """
 
     def __init__(self) -> None:
