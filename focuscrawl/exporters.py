@@ -70,9 +70,10 @@ class PlainXmlItemExporter(XmlItemExporter):
 class ParquetItemExporter(BaseItemExporter):
     """Export items as Parquet: ``-O pages.parquet``.
 
-    Fetches, and feeds without items, have the columns and types of `Visit`; with
-    ``FOCUSCRAWL_TEXT``, of `TextVisit`. For items of other classes, the first row group determines
-    the columns. Memory holds one row group: 10,000 items, or 16 million characters.
+    Feeds of fetches, and feeds without items, have the columns and types of `Visit`. With
+    ``FOCUSCRAWL_TEXT``, the columns are those of `TextVisit`. For items of other classes, the
+    first row group determines the columns. Memory holds one row group: 10,000 items, or 16 million
+    characters.
 
     Parameters
     ----------
@@ -189,7 +190,7 @@ def check_feeds(settings: BaseSettings) -> None:
 
 
 def skip_empty_feeds(settings: BaseSettings) -> None:
-    """Do not overwrite feeds with empty files, for a further run of a finished crawl.
+    """Keep existing feeds when a finished crawl runs again and exports no items.
 
     ``store_empty`` of a feed and ``FEED_STORE_EMPTY`` apply to new crawls only.
     """

@@ -1,7 +1,8 @@
 """Scrapy item pipelines that judge, score and record every fetch, and extract its text.
 
-The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A pipeline of your own
-between two of these pipelines gets the fields set before, and its changes affect the later ones.
+The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A custom pipeline between two
+of these pipelines gets the fields set by earlier pipelines, and its changes affect later
+pipelines.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Score and queue the links of a page, and emit (u, v) instances.
+    """Score and queue the links of a page, and emit training instances (u, v) of links.
 
-    The page is v in the instances of the links (u, v) to the page: its relevance is their label.
-    The strategy receives the instances, and so does the file or callable ``FOCUSCRAWL_INSTANCES``.
+    In instances of the links (u, v) to the page, the label is the relevance of the page. The
+    strategy receives the instances, and so does the file or callable ``FOCUSCRAWL_INSTANCES``.
     Only one page at a time is between this pipeline and `RecordPipeline`, so the strategy sees
     pages in the order in which they are recorded.
     """
@@ -86,7 +87,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """Turn every fetch into a `TextVisit`; with ``FOCUSCRAWL_TEXT``, after `RecordPipeline`."""
+    """With ``FOCUSCRAWL_TEXT``, turn every recorded fetch into a `TextVisit` with main text."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -104,7 +105,7 @@ class TextPipeline(Component):
 class RecordPipeline(Component):
     """Record every fetch once, and drop the fetches that feeds do not export.
 
-    If another pipeline drops the item or fails, the fetch is recorded as far as it was processed.
+    If another pipeline drops the item or fails, the fetch is recorded with the fields set so far.
     URLs excluded by robots.txt are neither fetches nor items.
     """
 

@@ -214,14 +214,14 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar of a number of pages; without a terminal, one line at the start."""
+    """Progress bar that counts pages; without a terminal, a single line with their number."""
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._bar: tqdm[NoReturn] | None = None
 
     def start(self, pages: int) -> None:
-        """Show the bar for a number of pages."""
+        """Show the bar, with the total number of pages."""
         self._bar = tqdm(total=pages, desc=self._title, unit=" pages", disable=None)
         if self._bar.disable:
             click.echo(f"{self._title}: {pages} pages", err=True)

@@ -1,4 +1,4 @@
-"""``focuscrawl status``, ``why``, ``pause``, ``resume``, ``extend``, ``stop``."""
+"""The commands ``focuscrawl status``, ``why``, ``pause``, ``resume``, ``extend`` and ``stop``."""
 
 from __future__ import annotations
 

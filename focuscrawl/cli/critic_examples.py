@@ -1,4 +1,4 @@
-"""Options and functions shared by the commands that train critics; the crawl of the examples."""
+"""Options and functions of the commands that train critics, and the crawl of example pages."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def crawl_folder_options(command: Command) -> Command:
 
 
 def read_bookmark_urls(path: Path | None, folder: str | None) -> list[str]:
-    """Return the URLs in a bookmarks file; no file: an empty list."""
+    """Return the URLs in a bookmarks file, or an empty list if no file is given."""
     if path is None:
         if folder is not None:
             raise UserError("--folder needs --bookmarks: name the bookmarks file")
@@ -127,7 +127,7 @@ def read_description(argument: str) -> str:
 
 
 def print_unread_examples(judged: Iterable[str], trained: TrainedCritic) -> None:
-    """Print the judged pages that are missing from the examples of a trained critic."""
+    """Print the judged pages that could not be read when a critic was trained."""
     wanted = {normalize(url) or url for url in judged}
     for url in sorted(wanted - {url for url, _ in trained.examples}):
         click.echo(f"Skipped example, the page cannot be read: {one_line(url)}", err=True)
@@ -318,12 +318,12 @@ class TopicExamples:
 
     @property
     def given(self) -> bool:
-        """Whether any option was given."""
+        """Whether any option that describes the topic was given."""
         return bool(self.phrases or self.good or self.bad or self.name is not None)
 
     @property
     def labels(self) -> list[Label]:
-        """The pages as labelled examples of two classes."""
+        """The good and bad pages as labelled examples of two classes."""
         sides = ((ON_TOPIC, self.good), (OFF_TOPIC, self.bad))
         return [Label(url, topic, "train") for topic, urls in sides for url in urls]
 

@@ -1,4 +1,4 @@
-"""``focuscrawl topic apply``, ``mark``, ``suggest``, ``neighbours``: judgements on pages."""
+"""Commands to judge pages: ``focuscrawl topic apply``, ``mark``, ``suggest``, ``neighbours``."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _lock_folder(out: Path) -> AbstractContextManager[object]:
 def crawl_with_progress(
     runs: Sequence[Run], processes: int, title: str, *, keep: bool = False
 ) -> dict[str, str]:
-    """Run the missing crawls of `runs`; return the errors of the failed ones by name."""
+    """Run the missing crawls of `runs`; return the errors of failed runs by run name."""
     failed: dict[str, str] = {}
     done = len(runs) - len(runs_to_crawl(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:

@@ -69,7 +69,8 @@ def paths() -> None:
 def label_options(command: Command) -> Command:
     """Add the options of a table of page labels and of the sampling of training paths.
 
-    The command gets the parameters ``labels``, ``column``, ``sampling`` and ``random_state``.
+    The decorated function gets the arguments ``labels``, ``column``, ``sampling`` and
+    ``random_state``.
     """
 
     @common_options.path_option(
@@ -99,7 +100,7 @@ def label_options(command: Command) -> Command:
 
 
 def training_options(command: Command) -> Command:
-    """Add the options of the training of a path model; the command gets ``training``."""
+    """Add the options for training a path model, passed to the command as ``training``."""
 
     @click.option(
         "--ends-only",

@@ -360,14 +360,14 @@ def _drop_near_duplicates(pages: list[ExportedPage], skipped: Counter[str]) -> l
 
 
 class Chunk(NamedTuple):
-    """A part of a text: offsets of the first character and of the end."""
+    """A part of a text, given by the offsets of its start and its end."""
 
     start: int
     end: int
 
 
 def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
-    """Return a page as a row of the table `COLUMNS`; `chunk` is the longest chunk, 0: none."""
+    """Return a page as a row with `COLUMNS`; `chunk` is the maximum length of a chunk, or 0."""
     content = page.content
     row: dict[str, Any] = {
         "url": page.url,

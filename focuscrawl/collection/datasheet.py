@@ -1,7 +1,7 @@
 """Write the datasheet of an export: contents, provenance, completeness, skipped pages, licences.
 
-The sections answer the questions of T. Gebru et al., Datasheets for datasets, Communications of
-the ACM 64(12), 2021, for readers who did not run the crawl.
+The sections answer the questions of Gebru et al., Datasheets for datasets, Communications of the
+ACM 64(12), 2021.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def datasheet(
 ) -> str:
     """Return the datasheet as Markdown; text from pages is escaped.
 
-    `command` is the command line that wrote the export, if known, and `columns` its columns.
+    `command` is the command line that wrote the export, if known. `columns` are the exported
+    columns.
     """
     topic = _escape(collection.identity.get("topic", "?"))
     sections = {

@@ -50,8 +50,8 @@ _LONGEST_SLUG = 60  # characters
 def write_warc(collection: Collection, path: Path) -> None:
     """Write the pages of a collection as a compressed WARC 1.1 file, in the order fetched.
 
-    Pages without a recorded response are moved to ``collection.skipped``. Only the crawl's own
-    recording has the requests and the IP addresses of servers.
+    Pages without a recorded response are moved to ``collection.skipped``. The file does not
+    contain the requests and the IP addresses of servers.
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:

@@ -41,7 +41,7 @@ _FORBIDDEN = "Forbidden by robots.txt"
 
 
 def find_answer(webs: Sequence[Web], url: str) -> Answer | None:
-    """Return the first recorded response to a URL with a 2xx status; None: no response."""
+    """Return the first recorded response to a URL with a 2xx status, or None."""
     for web in webs:
         (known,) = web.resolve([url])
         answer = None if known is None else web.fetch(known)
@@ -54,8 +54,8 @@ def read_robots_signals(answer: Answer) -> list[str]:
     """Return the distinct robots and text-mining directives of a page, such as ``noindex``.
 
     The sources are the header X-Robots-Tag, the element ``<meta name=robots>``, and headers and
-    ``meta`` elements of the TDM Reservation Protocol (W3C Community Group), without its file for
-    a host.
+    ``meta`` elements of the TDM Reservation Protocol (W3C Community Group). The protocol's file
+    for a whole host is not read.
     """
     directives = (one_line(each, _LONGEST_DIRECTIVE) for each in _read_directives(answer))
     return [*dict.fromkeys(filter(None, directives))][:_MAX_DIRECTIVES]
@@ -115,7 +115,8 @@ def get_critic_quality(
 ) -> CriticQuality:
     """Return the quality of a crawl's critic; measure it if the crawl's folder has no result.
 
-    `webs` have the pages of the critic's examples. The result is saved in the crawl's folder.
+    The pages of the critic's examples are read from `webs`. The result is saved in the crawl's
+    folder.
     """
     fingerprint = identity.get("critic", "")
     quality = _read_quality(folder, fingerprint)

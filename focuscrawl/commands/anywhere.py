@@ -30,8 +30,9 @@ def crawl(arguments: tuple[str, ...]) -> None:
 def project_settings() -> Settings:
     """Return the settings of the current Scrapy project, or `focuscrawl.settings`.
 
-    `focuscrawl.settings` are used if the project has no focused spider, or if the environment
-    names them. In the latter case the project's ``scrapy.cfg`` and modules must not be loaded.
+    `focuscrawl.settings` are used if the project has no focused spider, or if an environment
+    variable names `focuscrawl.settings`. With the variable, the project's ``scrapy.cfg`` and
+    modules are not loaded.
     """
     settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
     if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:

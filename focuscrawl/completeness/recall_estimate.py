@@ -103,8 +103,8 @@ class LinkCalibration:
     """Turns the scores of links into probabilities that the links lead to relevant pages.
 
     Scores are put into six bins. In each bin, the scores of queued links are multiplied by the
-    relevant pages found over the relevant pages expected. Recent fetches count more, because the
-    best links of a bin are fetched first and the strategy learns meanwhile.
+    ratio of relevant pages found to relevant pages expected. Recent fetches have larger weights,
+    because the best links of a bin are fetched first and the strategy learns during the crawl.
 
     Parameters
     ----------
@@ -145,26 +145,27 @@ class LinkCalibration:
 
 
 class RecallEstimator:
-    """Estimates from the fetches of a crawl how many relevant pages it has not fetched yet.
+    """Estimates from the fetches of a crawl how many relevant pages are not fetched yet.
 
-    *Discovered* pages are queued. Their number is the sum of the probabilities of the queued
-    links (`LinkCalibration`).
+    *Discovered* pages are queued relevant pages. The expected number of discovered pages is the
+    sum of the probabilities of the queued links (`LinkCalibration`).
 
-    *Undiscovered* pages are of two kinds. After n fetches with a recent harvest h, the next n
-    fetches find hn relevant pages if the harvest lasts, and it lasts with probability h. Off-topic
-    pages may also lead to groups of relevant pages. A page starts a *group* if it is no seed and
-    no relevant page fetched earlier links to it. Relevant pages that are first found on a page of
-    a group belong to the same group. Each queued off-topic page is expected to lead to as many
-    grouped pages as the fetched off-topic pages did on average.
+    *Undiscovered* pages are of two kinds. After n fetches with a recent harvest rate h, the next n
+    fetches find h n relevant pages with probability h. Off-topic pages may also lead to groups of
+    relevant pages. A page starts a *group* if it is no seed and no relevant page fetched earlier
+    links to it. Relevant pages that are first found on a page of a group belong to the same group.
+    Each queued off-topic page is expected to lead to as many grouped pages as the fetched
+    off-topic pages did on average.
 
-    A crawl that fetches the best links first finds fewer and fewer relevant pages. If this number
-    falls to zero as a parabola does, queued links and off-topic pages lead to a third of the
-    relevant pages that earlier ones led to.
+    A crawl that fetches the best links first finds fewer and fewer relevant pages. If the harvest
+    rate falls to zero like a parabola, queued links and off-topic pages lead to a third as many
+    relevant pages as the fetched links and pages did.
 
-    The *next* fetches are those of the best queued links. If the last fetches, half as many, found
-    more relevant pages than these scores predict, the next ones are expected to find as many.
+    The *next* n fetches are the n best queued links. The expected harvest rate of the next n
+    fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches
+    if that rate is larger.
 
-    Memory: 8 bytes a fetch and 2 bytes a URL.
+    The estimator needs 8 bytes of memory per fetch and 2 bytes per URL.
 
     Parameters
     ----------
@@ -333,7 +334,7 @@ class EstimateLog:
 def read_estimates(path: Path) -> list[RecallEstimate]:
     """Return the estimates in a CSV file, in the order they were made.
 
-    Reading stops at the first line that is no estimate, which a killed crawl may have left.
+    Reading stops at the first invalid line, because a killed crawl may leave an incomplete line.
 
     Raises
     ------

@@ -58,7 +58,7 @@ _MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
 class ClassResult(NamedTuple):
-    """Precision and recall of one class; NaN if no page is predicted, or labelled, so."""
+    """Precision (NaN without predicted pages) and recall (NaN without labelled pages)."""
 
     topic: str
     pages: int
@@ -156,7 +156,7 @@ def check_relevance(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check the relevance that any critic gives to pages: above 1/2 on pages of `topics` only.
+    """Check whether the relevance exceeds 1/2 on pages of `topics`, and only on these pages.
 
     Other parameters and errors are those of `check_classes`.
     """

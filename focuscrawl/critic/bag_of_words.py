@@ -212,7 +212,7 @@ class TrainingRows:
         )
 
     def rows(self, chosen: NDArray[np.integer], words: Sequence[str]) -> BagRows:
-        """Return the `chosen` pages over the sorted vocabulary `words`."""
+        """Return the bags of words of the `chosen` pages, limited to the sorted list `words`."""
         columns = np.searchsorted(np.asarray(self.words), np.asarray(words))
         part = self.matrix[chosen][:, columns]
         return BagRows(part.indices, part.data, part.indptr)

@@ -200,7 +200,7 @@ class LogisticModel:
     """Pr(c|u) by logistic regression on the TF-IDF and the mean word embedding of a page.
 
     Logistic regression judges pages much better than naive Bayes, except with very few examples
-    (studies of critics). Link texts are judged by naive Bayes.
+    (docs/research/critics-studies.md). Link texts are judged by naive Bayes.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
 
 
 def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
-    """Read the critic in `folder`, which may be inside an archive; return it and its hex digest.
+    """Read the critic in `folder`, which may be inside an archive; return critic and hex digest.
 
     Raises
     ------
@@ -374,7 +374,7 @@ def model_file(name: str) -> Traversable | None:
 
 
 def model_folders() -> list[Traversable]:
-    """Return the folders with models: in the current directory, next to and in the package."""
+    """Return the folders ``models`` in the current directory, next to and inside the package."""
     package = resources.files("focuscrawl")
     checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
     return [Path("models"), *checkout, package / "models"]

@@ -62,7 +62,7 @@ _MIN_OTHERS = 20  # other pages needed to detect common phrases
 
 
 class JudgedPage(NamedTuple):
-    """A page with the relevance that a critic trained without the page gives it.
+    """A page and its relevance according to a critic that was not trained on the page.
 
     Attributes
     ----------
@@ -328,7 +328,8 @@ def top_words(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the words that separate relevant pages from other pages, for and against the topic.
 
-    The words have the largest terms in the difference of the mean log-odds.
+    The words contribute most to the difference between the mean log-odds of relevant and of other
+    pages.
     """
     if not isinstance(model, LogisticModel) or not on_topic:
         return (), ()
@@ -356,7 +357,7 @@ class ShareEstimate(NamedTuple):
 
 
 def too_few_message(examples: int) -> str:
-    """Return why a critic with so few good examples cannot be measured; empty if it can."""
+    """Return why too few good examples prevent measuring a critic; empty with enough examples."""
     if examples >= MIN_EXAMPLES:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"

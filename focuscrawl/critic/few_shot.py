@@ -9,14 +9,14 @@ deviations above the mean of the *unlabelled* pages, a sample of the pages that 
   pages, with equal total weight for both sides (learning from positive and unlabelled examples
   [Elkan and Noto 2008]).
 
-The weight of a scorer is the square of the mean score of the good pages; the example scorer is
-cross-validated for this. Then the unlabelled pages with the highest scores become positive
+The weight of a scorer is the square of the mean score of the good pages; for the example scorer,
+this mean is cross-validated. Then the unlabelled pages with the highest scores become positive
 examples of low weight (pseudo relevance feedback), and the example scorer is fitted again.
 
-A page has relevance 1/2 at four fifths of the mean score of the good pages, but at two standard
-deviations at most. If many unlabelled pages are relevant, no page scores far above their mean.
-Good pages found by a crawl are more alike than other pages of the topic, so their scores are too
-high.
+A score of four fifths of the mean score of the good pages, but at most two standard deviations,
+corresponds to relevance 1/2. If many unlabelled pages are relevant, no page scores far above the
+mean of the unlabelled pages. Good pages found by a crawl are more alike than other pages of the
+topic, so the scores of good pages are too high.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def vectorize_pages(
 def fit_scorer(
     vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: TrainingPages
 ) -> Scorer:
-    """Fit the scorer of the module's docstring to page vectors."""
+    """Fit the sum of the query scorer and the example scorer to page vectors."""
     training = _ScorerTraining(vectors, pages)
     query = [training.fit_query(phrases)] if phrases else []
     if not pages.good.shape[0]:
@@ -232,8 +232,8 @@ def fit_phrases(
 def generate_filler_pages(found: int, random_state: int, languages: LanguageShares) -> list[Bag]:
     """Generate pages of everyday words if fewer than 60 unlabelled pages were found.
 
-    Generated pages are more alike than real pages. Real pages among too many of them all have
-    high scores.
+    Generated pages are more alike than real pages. Among too many generated pages, all real pages
+    would have high scores.
     """
     return (
         generate_pages(_MIN_UNLABELLED - found, random_state, languages)
@@ -257,12 +257,12 @@ class _ScorerTraining:
         self._good = np.arange(len(self._weight)) >= len(others)
 
     def fit_query(self, phrases: Sequence[Sequence[str]]) -> Scorer:
-        """Return the sum of the cosines with the phrases, standardised."""
+        """Return the standardised sum of the cosines with the phrases."""
         scorers = [self._standardised(each) for each in _query_weights(self._vectors, phrases)]
         return self.combine(scorers, (1.0, 1.0))
 
     def fit_folds(self) -> list[tuple[NDArray[np.intp], Scorer]]:
-        """Return the indices of the held-out good pages and the scorer of the rest, by fold.
+        """Return the held-out good pages and the scorer trained on the other pages, for each fold.
 
         The list is empty with one good page.
         """
@@ -286,7 +286,7 @@ class _ScorerTraining:
         return [max(each, 0.1) ** 2 for each in expected]
 
     def expected_score(self, judged: Sequence[tuple[NDArray[np.intp], Scorer]]) -> float:
-        """Return the mean score of good pages, each scored by its scorer, shrunk to the prior."""
+        """Return the mean score of good pages by the scorers in `judged`, shrunk to the prior."""
         found: list[float] = []
         for pages, scorer in judged:
             found.extend(self._pages[pages] @ scorer.weights + scorer.intercept)
@@ -313,7 +313,7 @@ class _ScorerTraining:
         return self._standardised(fit_logistic(self._pages, labels, weight).weights[:, 0])
 
     def combine(self, scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
-        """Return the weighted sum of scorers, standardised."""
+        """Return the standardised weighted sum of scorers."""
         parts = [scorer.weights * weight for scorer, weight in zip(scorers, weights, strict=False)]
         min_spread = 0.5 * float(
             np.linalg.norm(weights[: len(parts)])

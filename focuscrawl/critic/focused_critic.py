@@ -273,7 +273,7 @@ def explain_words(
 ) -> WordReasons:
     """Return the words of a page that count for and against the topic.
 
-    The contributions add to the log-odds of the most probable marked class against the most
+    The contributions add up to the log-odds of the most probable marked class against the most
     probable other class. For models that are not linear, the contribution of a word is the change
     of the log-odds from an empty page to a page of this word alone.
 

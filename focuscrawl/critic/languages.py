@@ -1,12 +1,13 @@
 """Detection of languages, their word frequencies, and character n-grams.
 
-In many languages, words alone are poor features. Chinese and Japanese have no spaces, so a token
-is half a sentence. German has compounds, Arabic has prefixed articles, conjunctions and
-prepositions, and nearly every language except English inflects its words. So words of languages
-other than English are counted as character n-grams. Chinese, Japanese and Korean use bigrams, like
-Lucene's ``CJKAnalyzer``. Other languages use the word and its 4-grams (P. McNamee and J. Mayfield,
-Character n-gram tokenization for European language text retrieval, Information Retrieval 7, 2004).
-Dictionaries and stemmers do no better (docs/research/critics-studies.md).
+In many languages, words alone are poor features. Chinese and Japanese have no spaces between
+words, so a token can be half a sentence. German has compounds, Arabic has prefixed articles,
+conjunctions and prepositions, and nearly every language except English inflects its words. So
+words of languages other than English are counted as character n-grams. Chinese, Japanese and
+Korean use bigrams, like Lucene's ``CJKAnalyzer``. Other languages use the word and its 4-grams
+(McNamee and Mayfield, Character n-gram tokenization for European language text retrieval,
+Information Retrieval 7, 2004). Features from dictionaries and stemmers are no better than n-grams
+(docs/research/critics-studies.md).
 """
 
 from __future__ import annotations
@@ -89,8 +90,8 @@ def detect_languages(
 ) -> LanguageShares:
     """Detect the languages of training pages and phrases.
 
-    The unlabelled pages have the same weight as the examples. The phrases count if no page has a
-    detectable language, or if they have non-ASCII letters.
+    The unlabelled pages have the same total weight as the examples. The language of the phrases is
+    used only if no page has a detectable language, or if a phrase has non-ASCII letters.
     """
     found = [shares for bags in (unlabelled, examples) if (shares := _page_languages(bags))]
     words = list(chain.from_iterable(phrases))
@@ -106,7 +107,8 @@ def detect_languages(
 def detect_title_language(words: Bag) -> str:
     """Return the language of the words of many titles, headings and links; English if unclear.
 
-    The thresholds are lower, because titles have fewer everyday words than running text.
+    The thresholds are lower than for pages, because titles have fewer everyday words than running
+    text.
     """
     return (
         detect_page_language(
@@ -205,7 +207,7 @@ def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[n
 
 
 def everyday_words(languages: LanguageShares) -> tuple[str, ...]:
-    """Return frequent words, or n-grams; some 30,000 words of English."""
+    """Return the frequent words of English (about 30,000), or n-grams of other languages."""
     least = _EVERYDAY_FREQUENCY if languages == ENGLISH else _EVERYDAY_NGRAM_FREQUENCY
     return tuple(word for word, each in _term_frequencies(languages).items() if each >= least)
 

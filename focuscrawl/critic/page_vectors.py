@@ -60,7 +60,7 @@ class Subwords(NamedTuple):
 
     @classmethod
     def from_lengths(cls, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> Subwords:
-        """Divide `ids` among words of `lengths` (n_words,) subwords."""
+        """Divide the subword `ids` among words; `lengths` (n_words,) are the subwords per word."""
         return cls(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
@@ -91,11 +91,11 @@ class WordVectors:
         self.n_subwords, self.dimensions = vectors.shape
 
     def embed(self, words: Sequence[str]) -> NDArray[np.float16]:
-        """Return the vectors of `words`, float16 (n_words, dimensions), in 20 us for each word."""
+        """Return the vectors of `words`, float16 (n_words, dimensions), in 20 µs per word."""
         return self.embed_subwords(self.split(words))
 
     def split(self, words: Sequence[str]) -> Subwords:
-        """Divide `words` into subwords; nearly all of the time of `embed` is spent on this."""
+        """Divide `words` into subwords, which takes nearly all of the time of `embed`."""
         encoded = self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)
         ids = np.array([i for each in encoded for i in each.ids], np.int64)
         return Subwords.from_lengths(ids, np.array([len(each.ids) for each in encoded], np.int64))
@@ -229,7 +229,7 @@ def tf_idf(rows: BagRows, idf: NDArray[np.floating]) -> BagRows:
     """Weight the counts n(u,t) of words by (1 + log n(u,t)) idf(t), and scale rows to unit length.
 
     scikit-learn's `TfidfTransformer` adds squares in another order, which would change the last
-    digits of every judgement. For a single page it takes dozens of times as long.
+    digits of every judgement. For a single page, `TfidfTransformer` takes dozens of times as long.
     """
     data = (1.0 + np.log(rows.counts)) * idf.take(rows.ids)
     for start, end in pairwise(rows.starts.tolist()):  # the result is independent of other rows

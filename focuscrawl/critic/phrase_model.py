@@ -7,8 +7,8 @@ the share `TOPIC_WORD_SHARE` to the user's words and the rest to the background:
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
 The distribution q is uniform over the phrases, and over the words of each phrase. So the log-odds
-of a page are a sum over its words. A word of the user counts for the topic, and counts more if it
-is rare in the language. Every other word counts a little against the topic.
+of a page are a sum over its words. A word of the user counts for the topic; rare words of the
+language count more than frequent words. Every other word counts a little against the topic.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ OFF_TOPIC = "/bad"
 
 
 class PhraseModel:
-    """Posteriors of ``/good`` and ``/bad`` by the two-component model of the module's docstring.
+    """Posteriors of ``/good`` and ``/bad`` by the word distributions of topic and background.
 
     Parameters
     ----------
@@ -167,8 +167,8 @@ def _match_forms(word: str, languages: LanguageShares) -> tuple[str, ...]:
 def word_forms(word: str, languages: LanguageShares = ENGLISH) -> tuple[str, ...]:
     """Return the forms that count as `word`: the word and its regular English plural or singular.
 
-    A stemmer would also merge ``news`` with ``new``. In other languages, the n-grams that forms
-    share are counted.
+    A stemmer would also merge ``news`` with ``new``. In other languages, the forms of a word share
+    n-grams, so the function returns only the word.
     """
     if (
         languages != ENGLISH

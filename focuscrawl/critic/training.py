@@ -278,7 +278,7 @@ class _LogisticTrainer:
         self._scale = 1.0
 
     def model(self) -> LogisticModel:
-        """Return the model of all examples; the last cross-validation scales its log-odds."""
+        """Return the model of all examples, with log-odds scaled by the last cross-validation."""
         words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
         link_model = NaiveBayes(
@@ -359,7 +359,7 @@ def parse_topic_name(name: str | None) -> str:
 
 
 def read_urls(path: str | Path) -> list[str]:
-    """Return the URLs in a text file with one URL a line; blank lines and comments are skipped.
+    """Return the URLs in a text file with one URL per line; skip blank lines and comments.
 
     Raises
     ------
@@ -478,7 +478,7 @@ def sample_unlabelled_pages(
     random_state: int,
     progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
-    """Sample unlabelled pages from the first web, and from the next webs if it has too few.
+    """Sample unlabelled pages from the first web; if it has too few pages, also from the next.
 
     Parameters
     ----------

@@ -30,10 +30,11 @@ _MAIN_HOST = 0.5  # share of the latest fetches above which a host is named
 class HarvestMonitor:
     """Detect falls of the harvest rate.
 
-    Each new fetch compares the last `WINDOW` fetches with all fetches before them, which must be
-    as many. An alarm starts if the harvest rate has halved and the difference exceeds three
-    standard errors of means of independent fetches. The alarm ends at three quarters of the
-    earlier rate. If the rate halves again during an alarm, the monitor raises another alarm.
+    After each fetch, the monitor compares the last `WINDOW` fetches with all earlier fetches, if
+    there are at least `WINDOW` earlier fetches. An alarm starts if the harvest rate has halved and
+    the difference exceeds three standard errors, computed as for independent fetches. The alarm
+    ends when the harvest rate reaches three quarters of the rate before the alarm. If the rate
+    halves again during an alarm, the monitor raises another alarm.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class HarvestMonitor:
         return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, busy_host))
 
     def add(self, outcome: Outcome) -> str | None:
-        """Add a fetch like `add_fetch`, with the class and the relevance of its referrer."""
+        """Add a fetch as `add_fetch` does, with the class and the relevance of its referrer."""
         self._latest.append(outcome)
         self._latest_relevance += outcome.relevance
         if len(self._latest) > WINDOW:
@@ -169,11 +170,11 @@ class _FetchSums:
 class SpeedMonitor:
     """Detect falls of the relevance gained per unit of time.
 
-    Each new fetch compares the last `WINDOW` fetches with all fetches before them in the same run,
-    which must be as many. An alarm starts if the speed has halved and the gain is three standard
-    errors below the gain that the time predicts, by the linear approximation of a ratio of two
-    sums. The alarm ends at three quarters of the earlier speed. The two thresholds prevent
-    repeated alarms at a speed close to one of them.
+    After each fetch, the monitor compares the last `WINDOW` fetches with all earlier fetches of
+    the same run, if there are at least `WINDOW` earlier fetches. An alarm starts if the speed has
+    halved and the loss of relevance exceeds three standard errors, by the linear approximation of
+    a ratio of two sums. The alarm ends when the speed reaches three quarters of the speed before
+    the alarm. Two different thresholds prevent repeated alarms at a speed close to one threshold.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
 """Scrapy downloader middlewares of the spider ``focused`` and of the add-on.
 
-`focus` serves only the add-on, where it replaces the pipelines.
+The module `focus` is used only by the add-on, in place of the item pipelines.
 """

@@ -95,11 +95,13 @@ class WarcMiddleware(Component):
     """Records every request and response in the WARC file ``FOCUSCRAWL_WARC``.
 
     The value 1 means ``pages.warc.gz``. The value ``live`` means the same file, but only for
-    crawls of the live Web without knowledge: their pages can be re-judged and have no other copy.
+    crawls of the live Web without a knowledge file, because pages of these crawls have no other
+    copy.
 
     The middleware sits nearest to the downloader, so it records compressed bodies, robots.txt,
     retries and redirects. A relative file name is relative to the crawl's folder. A resumed crawl
-    appends to the file. With ``FOCUSCRAWL_WARC_SIZE`` a new file is started at that size.
+    appends to the file. With ``FOCUSCRAWL_WARC_SIZE``, a new file is started when a file reaches
+    this size.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -40,7 +40,7 @@ class PriorityMiddleware(Component):
     """Sets `Request.priority` from the current score of the link.
 
     The frontier does not use the priority. Other middlewares, retries, the downloader and logs
-    read it.
+    read the priority.
     """
 
     def process_request(self, request: Request) -> None:

@@ -40,9 +40,9 @@ class BackoffMiddleware(Component):
     """Delays the queued URLs of a host that is busy or does not answer.
 
     A host is delayed for as long as its ``Retry-After`` header asks, or longer after every
-    failure. A host that keeps failing, or asks for too long a delay, is skipped until the crawl
-    is resumed. The middleware sits between the downloader and Scrapy's retries, so that a retried
-    request waits in the frontier until its host is ready. Replays do not use it.
+    failure. A host that keeps failing, or asks for too long a delay, is skipped until the crawl is
+    resumed. The middleware sits between the downloader and Scrapy's retries, so that a retried
+    request waits in the frontier until its host is ready. Replays do not use the middleware.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -55,7 +55,7 @@ class BackoffMiddleware(Component):
         self._backoff = HostBackoff(config.backoff, longest, failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Count a response from the host, as a failure if the status means that it is busy."""
+        """Count a response from the host, as a failure if the status means a busy host."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response

@@ -58,8 +58,8 @@ class RobotRules(ProtegoRobotParser):
     """The rules of a robots.txt, with groups matched as in RFC 9309 (section 2.2.1).
 
     A group applies to a crawler if it names the crawler's whole product token, ignoring case.
-    Protego searches for the names of the file anywhere in the ``User-Agent`` header. So both are
-    given to Protego with a slash on each side.
+    Protego finds a crawler name of the file anywhere in the ``User-Agent`` header. So crawler
+    names and header are passed to Protego with a slash on each side.
     """
 
     @classmethod
@@ -145,8 +145,8 @@ class RobotsMiddleware(Component):
     Only the first 500 KiB of the file count. Up to five redirects in a row are followed. Each
     redirect respects the delay and the robots.txt of its own host.
 
-    Scrapy's own middleware treats every failure as permission. ``ROBOTSTXT_OBEY = False``
-    disables the middleware.
+    Scrapy's own middleware treats every failed download of robots.txt as permission.
+    ``ROBOTSTXT_OBEY = False`` disables the middleware.
     """
 
     def __init__(self, crawler: Crawler) -> None:

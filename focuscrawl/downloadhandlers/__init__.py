@@ -1,4 +1,4 @@
 """Scrapy download handlers: one for the live Web, one for a recorded web.
 
-Each has its own module, so that a replay does not import Scrapy's HTTP client.
+Each handler has its own module, so that a replay does not import Scrapy's HTTP client.
 """

@@ -26,7 +26,7 @@ _NOT_MODIFIED_HEADERS = frozenset(
 
 
 class ReplayDownloadHandler(Component):
-    """Returns responses of the crawl's recorded web; status 404 for URLs that it lacks."""
+    """Returns responses of the crawl's recorded web; status 404 for URLs not in the web."""
 
     lazy = False
 

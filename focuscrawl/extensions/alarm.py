@@ -1,4 +1,4 @@
-"""Alarms when the harvest rate or the speed of a crawl falls: in log, store and progress bar."""
+"""Reports falls of a crawl's harvest rate or speed in the log, store and progress bar."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRST_FETCHES = 10  # at least one of these fetches should be relevant
 
 
 class Alarm(Component):
-    """Monitors the harvest rate, and the relevant pages a minute of live crawls [F99 section 2].
+    """Monitors the harvest rate and, in live crawls, relevant pages per minute [F99 section 2].
 
     See `focuscrawl.diagnosis`.
     """

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class HtmlOnly(Component):
     """Stops the download of a body whose headers name another media type than HTML or XML.
 
-    The fetch counts for the budget. Requests of a project's own spider are not stopped. PDF, site
-    maps and feeds are not stopped if the crawl reads them. ``FOCUSCRAWL_ANY_MEDIA = True``
-    disables the extension.
+    A stopped download counts for the budget. Requests of a project's own spider are not stopped.
+    PDF, site maps and feeds are not stopped if the crawl reads them. ``FOCUSCRAWL_ANY_MEDIA =
+    True`` disables the extension.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -43,8 +43,9 @@ class HtmlOnly(Component):
 class PrivateAddresses(Component):
     """Refuses private addresses in the name resolver, for all download handlers.
 
-    `LiveDownloadHandler` refuses them itself. With another handler, such as Scrapy's own for
-    HTTP/2, the resolver does not find hosts in private networks. A replay uses no network.
+    `LiveDownloadHandler` also refuses private addresses itself. With another handler, such as
+    Scrapy's own for HTTP/2, the resolver fails for hosts in private networks. A replay uses no
+    network.
     """
 
     def __init__(self, crawler: Crawler) -> None:

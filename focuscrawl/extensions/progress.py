@@ -98,7 +98,8 @@ class _RegularFileHandler(logging.FileHandler):
 class JsonFormatter(logging.Formatter):
     """Formats a log record as a line of JSON.
 
-    The fields are at (UTC), level, logger, message, crawl, exception, and the record's ``fields``.
+    Each line has the fields ``at`` (UTC), ``level``, ``logger``, ``message``, ``crawl``,
+    ``exception``, and those of the record's attribute ``fields``.
 
     Parameters
     ----------

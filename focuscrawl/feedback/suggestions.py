@@ -93,9 +93,9 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge; several kinds take turns, and equal crawls get equal pages.
+    """Choose pages to judge, in turn of each of the `kinds`; the choice is deterministic.
 
-    Of pages with the same title on a host, such as versions of a page, only one is chosen.
+    If several pages of a host have the same title, only one of these pages is chosen.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _uncertain(crawl: _Candidates) -> Iterator[Suggestion]:
 def order_by_doubt(
     relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]
 ) -> Iterator[int]:
-    """Yield the indices of pages, each time the page with the largest doubt times distance.
+    """Yield indices of pages, always the page with the largest product of doubt and distance.
 
     Doubt is the standard deviation of a verdict that is positive with probability `relevance`.
     Distance is one minus the cosine similarity to the nearest page that was judged or yielded
@@ -381,7 +381,8 @@ def suggest_neighbours(
     """Choose the most relevant pages that link to examples, or that examples link to.
 
     The critic of the definition judges the pages. If the definition names no critic, a critic is
-    trained. Of equal pages, those with links to or from the most examples come first.
+    trained. Pages of equal relevance are sorted by the number of examples that they link to or are
+    linked from.
 
     Parameters
     ----------

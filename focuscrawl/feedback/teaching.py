@@ -48,8 +48,8 @@ _MAX_PAGES_READ = 10  # to find these titles: judged pages, and examples of the 
 class TeacherAnswer(NamedTuple):
     """A teacher's answer about one page.
 
-    The outcome is "asked"; "recorded": answered in an earlier session; "no verdict": the answer
-    was invalid; or "unread": no web has the page, so the teacher was not asked.
+    The outcome is "asked", "recorded" (answered in an earlier session), "no verdict" (the answer
+    was invalid) or "unread" (the teacher was not asked, because no web has the page).
     """
 
     page: Suggestion
@@ -245,7 +245,7 @@ class TeacherRecord:
     def append(
         self, question: str, page: str, url: str, verdict: bool | None, **more: Any
     ) -> None:
-        """Append an answer to the file, and wait until the disk has it.
+        """Append an answer to the file, and wait until the answer is written to disk.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Evaluation of crawls by labels and by a second classifier that guides no crawl.
 
-A crawl also finds the mistakes of its critic. So the lab measures results by two more sources: the
-``test`` rows of the labels, which no critic is trained on, and a classifier of another family than
-the critic's, trained on these rows only.
+A crawl also collects the off-topic pages that its critic judges relevant. So the lab measures
+results without the critic, too: by the ``test`` rows of the labels, which no critic is trained on,
+and by a classifier of another family, which is trained on the ``test`` rows only.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Evaluator:
 def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
     """Return the evaluator of each web of a study by the web's name.
 
-    Webs without an evaluator and with too few ``test`` rows are missing from the result.
+    The result lacks webs that name no evaluator and have too few ``test`` rows to train one.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, 
 
 
 def create_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -> Evaluator | None:
-    """Return the evaluator of a web's crawls; None with too few ``test`` rows.
+    """Return the evaluator of a web's crawls, or None if the web has too few ``test`` rows.
 
     Parameters
     ----------

@@ -87,9 +87,9 @@ class JudgedWeb:
         return reached
 
     def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
-        """Return the loss rate of greedy best-first on the targets' true relevance [methods 1].
+        """Return the loss rate of a greedy crawl that knows every page's relevance [methods 1].
 
-        Fetches that the oracle cannot make for lack of links count as lost.
+        If the greedy crawl runs out of links, the remaining fetches of the budget count as lost.
         """
         heap = [(-np.inf, page) for page in seeds]
         seen, contents = set(seeds), set[int]()

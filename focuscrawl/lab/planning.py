@@ -104,10 +104,10 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 
 
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
-    """Return the start URLs of a draw.
+    """Return the start URLs of a seed sample (draw).
 
-    The portal's URLs if the web has a portal; else the seeds file for draw 0, and a random sample
-    of the training examples for later draws.
+    Start URLs are the URLs of the web's portal, if the web has a portal. Otherwise draw 0 uses the
+    seeds file, and later draws are random samples of the training examples.
 
     Raises
     ------
@@ -176,7 +176,7 @@ def sample(
 
 
 class ReachablePages:
-    """Pages of a web that a crawl can reach from the seeds of a draw.
+    """Pages of a web that a crawl can reach from one sample of seeds.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class Results:
         return cls(folder, runs=runs, **about)
 
     def fetches(self, columns: Sequence[str] | None = None, **where: object) -> pd.DataFrame:
-        """Return the fetches, one row each.
+        """Return a table with one row per fetch.
 
         Parameters
         ----------
@@ -198,7 +198,7 @@ class Results:
             return pd.read_parquet(path, columns=wanted, filters=filters or None)
 
     def iter_runs(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
-        """Yield each row of `runs` of a web with its fetches, with one run at a time in memory."""
+        """Yield each run of a web (row of `runs`) with its fetches; only one run is in memory."""
         with pq.ParquetFile(self.folder / FETCHES) as file:
             for i, run in enumerate(self.runs.itertuples(index=False)):
                 if run.web == web:

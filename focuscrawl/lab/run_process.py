@@ -124,7 +124,7 @@ def crawl_runs(
 
 
 def runs_to_crawl(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
-    """Return unfinished runs, and finished runs whose crawl another run needs but is deleted."""
+    """Return unfinished runs, and finished runs whose deleted crawl another run needs."""
     later = _dependent_runs(runs)
     todo: set[Run] = set()
     for run in reversed(runs):

@@ -1,4 +1,4 @@
-"""A study: its webs, topics, start URLs and strategies, and the runs that they add up to."""
+"""Studies, and the runs of a study: one per web, topic, seed sample and strategy."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class StudyWeb:
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy with its options, under its label in tables.
+    """A strategy with its options and its label in tables.
 
     Attributes
     ----------
@@ -316,7 +316,7 @@ class Run:
         return not self.crawl_dir.exists() or lacks_apprentice or lacks_knowledge
 
     def record_done(self, cost: dict[str, float]) -> None:
-        """Record that the run is done; the last step of its process."""
+        """Record that the run is done, as the last step of the run's process."""
         unfinished = self.folder / f"{_RECORD}.part"
         unfinished.write_text(
             json.dumps({"terms": self.conditions, "cost": cost}), encoding="utf-8"

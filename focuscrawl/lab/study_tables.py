@@ -144,7 +144,7 @@ def by_strategy(
 
 
 def mean_ranks(mean: pd.DataFrame) -> pd.Series[float]:
-    """Return the mean rank of each column over the rows: 1 is the least loss, ties share.
+    """Return the mean rank of each column over the rows; rank 1 is the least loss.
 
     Columns with a missing entry are dropped, since ranks among fewer columns are not comparable.
     """
@@ -185,7 +185,7 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 
 
 def knowledge_chains(results: Results) -> list[list[str]]:
-    """Return the chains of contenders that start with each other's knowledge, as lists of labels.
+    """Return lists of labels of contenders that each start with the knowledge of the one before.
 
     If several contenders start with the same knowledge, each of them ends its own chain.
     """
@@ -202,7 +202,7 @@ def knowledge_chains(results: Results) -> list[list[str]]:
 def chain_curves(
     results: Results, chain: list[str]
 ) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
-    """Yield web, topic, draw, and the curves of a chain and of its counterparts by label."""
+    """Yield web, topic, draw, and curves by label: of a chain, and without its knowledge."""
     labels = [
         *chain,
         *(
@@ -290,7 +290,7 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
 
 
 def summary_rows(table: pd.DataFrame) -> list[list[str]]:
-    """Return the formatted rows of `learning_table`, one a crawl of a chain, means over topics."""
+    """Return a formatted row of means over topics for each strategy in `learning_table`."""
     rows = []
     for label, crawl in table.groupby("strategy", sort=False):
         cells = [str(label), f"{crawl['area'].mean():.3f}"]
@@ -343,7 +343,7 @@ class StudyTable:
 
 
 def web_tables(results: Results, web: str) -> list[StudyTable]:
-    """Return the tables of one web: by judge (with an evaluator), by strategy, and by topic."""
+    """Return the tables of one web, by strategy, by topic and, with an evaluator, by judge."""
     runs = results.runs[results.runs["web"] == web]
     baseline = results.baseline
     oracles = [label for label, name in results.strategies.items() if name == ORACLE]

@@ -48,8 +48,9 @@ _BOM_BYTES = b"".join(_BOMS)
 def read_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return the media type (lower-case, without parameters) and the charset of a response.
 
-    The last valid value counts, as in browsers (WHATWG Fetch, "extract a MIME type"). An invalid
-    or unknown media type is None, and so is a charset that is not given.
+    Of several values of Content-Type, the last valid value is used, as in browsers (WHATWG Fetch,
+    "extract a MIME type"). The result has None for an invalid or unknown media type, and for a
+    missing charset.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ def _to_xml(text: bytes) -> bytes:
 
 
 def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
-    """Return the first bytes of a body; of a gzip file, the bytes before any damage, unpacked."""
+    """Return the first bytes of a body; a gzip file is unpacked up to the first error."""
     if not body.startswith(_GZIP):
         return body[:max_bytes]
     unpacked = bytearray()

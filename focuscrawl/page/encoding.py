@@ -1,7 +1,7 @@
 """Detect the encoding of pages, and convert pages to UTF-8 without control characters.
 
-The encoding is determined like in browsers (WHATWG HTML, "determining the character encoding"):
-by the byte order mark, the ``Content-Type`` header, the declaration of the page, or else a guess.
+The encoding is determined as in browsers (WHATWG HTML, "determining the character encoding"): by
+the byte order mark, the ``Content-Type`` header, the declaration of the page, or else a guess.
 Labels follow the WHATWG encoding standard, in which latin-1 and ASCII mean windows-1252.
 """
 

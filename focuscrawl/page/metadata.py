@@ -94,9 +94,9 @@ class Metadata:
 
 
 def read_metadata(elements: list[etree._Element], agent: str = DEFAULT_AGENT) -> Metadata:
-    """Read the ``base``, ``link`` and ``meta`` elements of a page; the first of a kind counts.
+    """Read the ``base``, ``link`` and ``meta`` elements of a page, using the first of each kind.
 
-    Of the rules for robots, all for `agent` and for all crawlers are returned. A refresh inside
+    Rules for robots are returned if they are for `agent` or for all crawlers. A refresh inside
     ``noscript`` is ignored, because browsers do not follow it.
     """
     found = Metadata()
@@ -282,8 +282,8 @@ class LanguageFilter:
     def excluded_language(self, view: PageView) -> str | None:
         """Return the language of a page if it is excluded; None if it is allowed or unknown.
 
-        Detection by words has priority, because templates declare pages of all languages as
-        English.
+        Detection by words has priority over the declared language, because many templates declare
+        English for pages in any language.
         """
         if not self._codes:
             return None

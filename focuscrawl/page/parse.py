@@ -82,8 +82,9 @@ _OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]",
 class ParseCost(IntEnum):
     """How long a parse takes.
 
-    SMALL: short enough for an event loop. LARGE: about a second at most; for a background thread.
-    UNBOUNDED: unknown; for a child process that can be killed.
+    SMALL: the page can be parsed in an event loop. LARGE: parsing takes at most about a second, in
+    a background thread. UNBOUNDED: the time is unknown, so a child process that can be killed
+    parses the page.
     """
 
     SMALL = 1

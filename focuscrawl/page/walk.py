@@ -89,8 +89,8 @@ _parsers = _Parsers()
 def parse_tree(utf8: bytes) -> etree._Element | None:
     """Parse a page and return the root element; None if the page is empty.
 
-    libxml2 parses up to 2,048 nested elements. Of a page nested deeper, the links and texts are
-    kept without the elements around them.
+    libxml2 parses up to 2,048 nested elements. If elements are nested deeper, their links and
+    texts are kept without the elements.
 
     Parameters
     ----------

@@ -48,7 +48,8 @@ _WORD_LENGTHS = (
     (re.compile(f"[{_THAI_AND_ALIKE}]+"), 4.0),
 )
 _WRITTEN_WORD = re.compile(r"[^\W_]\S*")
-_PIECE = re.compile(rf".{{1,{MAX_TOKEN_LENGTH}}}(?=\w|$)")  # the next piece begins with a letter
+# the next piece begins with a letter, unless marks are longer than a piece
+_PIECE = re.compile(rf".{{1,{MAX_TOKEN_LENGTH}}}(?=\w|$)|.{{{MAX_TOKEN_LENGTH}}}")
 
 
 @lru_cache(maxsize=1)
@@ -83,8 +84,8 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     r"""Split the texts of a page into tokens.
 
     A token is a run of letters, digits and their marks within a leaf, in lower case and composed
-    (Unicode NFC). Characters that nobody sees, such as soft hyphens, do not end a run. Runs of
-    more than `MAX_TOKEN_LENGTH` characters are left out, or split if their script has no spaces.
+    (Unicode NFC). Invisible characters, such as soft hyphens, do not end a run. Runs of more than
+    `MAX_TOKEN_LENGTH` characters are left out, or split if their script has no spaces.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ _MOST = 600.0  # exp of more is near the end of float64
 
 
 def forward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log alpha (n, length, states): all sequences that reach a state (eq. 6)."""
+    """Return log alpha (n, length, states): all sequences that reach a state (equation 6)."""
     alpha = nodes.copy()
     for i in range(1, nodes.shape[1]):
         alpha[:, i] += log_product(alpha[:, i - 1], edges)
@@ -264,7 +264,7 @@ class ChainCRF:
         return self
 
     def set_weights(self, shared: Floats, edge: Floats) -> None:
-        """Set the weights of a fitted model: of features by group, and of edges."""
+        """Set the weights of features, by group, and of edges of a fitted model."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)

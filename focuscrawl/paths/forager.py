@@ -42,9 +42,10 @@ class SiteRates:
     """Observed rewards of a site's directories compared with those that the model predicted.
 
     The model is trained on other sites. On a new site a directory of pictures may look like a
-    directory of people; a few fetches show the difference. The observed rewards of fetched pages,
-    by their labels, and the rewards predicted from the links to them are averaged along the
-    chain of directories. Their ratio multiplies the scores of queued URLs of the directory.
+    directory of people; a few fetches show the difference. The observed reward of a fetched page
+    follows from the page's labels, the predicted reward from the link to the page. Both rewards
+    are averaged for each directory, with smoothing towards the parent directory. The scores of
+    queued URLs in a directory are multiplied by the ratio of observed to predicted rewards.
     """
 
     def __init__(self) -> None:
@@ -87,10 +88,11 @@ def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
 class SiteStopRule:
     """Decides when to stop fetching pages of a site [C 3.2].
 
-    The paper stops when no link scores above a threshold. Scores are sums of rewards by a model of
-    other sites, so a threshold means something else on each site. This rule turns the model's
-    probabilities into likelihood ratios with a calibration, and estimates the share of goals from
-    the site's recent fetches by maximum likelihood. That share is the prior of queued links.
+    In [C], fetching stops when no link scores above a threshold. Scores are sums of rewards by a
+    model of other sites, so a threshold means something else on each site. This rule turns the
+    model's probabilities into likelihood ratios with a calibration, and estimates the share of
+    goals from the site's recent fetches by maximum likelihood. The share of goals is the prior
+    probability of queued links.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ class SiteStopRule:
     def should_stop(self, goals: Floats) -> bool:
         """Tell whether to stop fetching pages of the site; call this when `is_due`.
 
-        `goals` has the model's Pr(goal) of the `WINDOW` best queued links.
+        `goals` contains the model's Pr(goal) of the `WINDOW` best queued links.
         """
         evidence = np.array(self._evidence[-WINDOW:])
         share = self._share(evidence)

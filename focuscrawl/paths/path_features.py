@@ -298,7 +298,7 @@ class PathFeatureReader:
 
 
 class FeatureVocabulary:
-    """Features of a model, by index; ``names`` has ``kind word`` of each."""
+    """Features of a model, by index; each of ``names`` is a string ``kind word``."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -329,7 +329,8 @@ class FeatureVocabulary:
         """Return the value of each feature: n^-1/2 if the row has n features of the same kind.
 
         So the features of each kind form a vector of length 1. The words of a text are correlated:
-        with a value of 1 each, a hundred words of a page would outweigh the few of an anchor.
+        with a value of 1 each, a hundred words of a page would outweigh the few words of an
+        anchor.
         """
         row = np.repeat(np.arange(len(rows)), rows.lengths)
         cell = row * len(KINDS) + self._kinds[rows.indices]

@@ -62,9 +62,10 @@ class LikelihoodRatio:
 class Calibration:
     """Calibration of the model's Pr(goal) for sites that the model is not trained on.
 
-    The model is trained on a few fails per goal and shrunk by the penalty. So on a new site the
-    model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals, though a crawl meets about one
-    goal in a hundred pages. `focuscrawl.paths.path_training.calibrate` fits the likelihood ratios.
+    The training paths have only a few fails per goal, and the L2 penalty shrinks the weights. So
+    on a new site the model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals, though a
+    crawl meets about one goal in a hundred pages. `focuscrawl.paths.path_training.calibrate` fits
+    the likelihood ratios.
 
     Attributes
     ----------
@@ -142,7 +143,7 @@ class PathModel:
         return kept
 
     def link_label_probabilities(self, page: Floats, links: Floats) -> Floats:
-        """Return Pr(label) of links: one step of eq. 6, normalised.
+        """Return Pr(label) of links by one step of equation 6 of [C], normalised.
 
         Parameters
         ----------
@@ -189,7 +190,7 @@ class PathModel:
         return _normalised(np.where(starts, page, -np.inf))
 
     def start_label_probabilities_as_printed(self, page: Floats) -> Floats:
-        """Return Pr(label) of a start page by eq. 6, with weight 1 for each preceding state."""
+        """Return Pr(label) of a start page by equation 6 of [C]; earlier states have weight 1."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
         if self.states.one_state:  # the preceding state is a page, not a link
@@ -233,8 +234,8 @@ def _normalised(logs: Floats) -> Floats:
 class PathCritic:
     """A `Critic` with relevance R(u) = Pr(u is a goal | the page alone).
 
-    `focuscrawl.strategies.path_strategy` also uses the path to a page, which shows its site.
-    Classes are the labels of pages, as topic paths.
+    `focuscrawl.strategies.path_strategy` also uses the path to a page, and so knows the page's
+    site. Classes are the labels of pages, as topic paths.
     """
 
     def __init__(self, model: PathModel, fingerprint: str) -> None:

@@ -53,9 +53,9 @@ class PathStates:
     def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
         """Return states for labelled pages.
 
-        Any label may follow any other. The model learns that fails follow fails, so other evidence
-        can outweigh it. With a hard constraint, one intermediate page that looks like a fail would
-        make all later pages fails.
+        Any label may follow any other label. The model learns how often fails follow fails, and
+        other evidence can outweigh this frequency. With a hard constraint, one intermediate page
+        that looks like a fail would make all later pages fails.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
@@ -70,9 +70,9 @@ class PathStates:
         """Return states for paths of which only the last page has a label [C 3.1.2].
 
         State i is for pages i clicks before the next goal, i = 1 ... `farthest`; the last state
-        also covers larger distances. State i leads to i - 1 or fail, a goal to goals or distances
-        and a fail to any state, as in `supervised`. With `tied` a binary hierarchy of distances
-        shares features; otherwise each distance has its own.
+        also covers larger distances. Pages of state i link to state i - 1 or to fails; goals and
+        fails link to any state. With `tied`, similar distances share features in a binary
+        hierarchy; otherwise each distance has its own features.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -204,15 +204,16 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
 def printed_rewards(
     crf: ChainCRF, sequences: Sequences, *, gamma: float, pages_only: bool = False
 ) -> Floats:
-    """Return the reward of each state by equations 3 to 5 as the paper prints them.
+    """Return the reward of each state by equations 3 to 5 as printed in [C].
 
     R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), with 1 for a goal at the end n of the path
-    and 0 for other states there. The mean over k = 1 ... n - 1 of R_n-k, weighted by gamma^k, is
-    averaged over all paths. Rewards are scaled to a maximum of 1, which keeps the order of links.
-    Equation 4 sums to k = n, that is R_0, in print; equation 3 ends at R_1.
+    and 0 for other states there. The reward is the mean of R_n-k over k = 1 ... n - 1, weighted by
+    gamma^k, averaged over all paths. Rewards are scaled to a maximum of 1, which keeps the order
+    of links. Equation 4 is printed with a sum up to k = n, but equation 3 does not define R_0, so
+    k = n is left out.
 
-    With `pages_only` the positions of the paper's sequences are pages, and links are transitions.
-    Then k counts pages from 0, since the goal state occurs at n only and would get no reward.
+    With `pages_only`, the positions of sequences are pages, links are transitions, and k counts
+    pages from 0. Otherwise the goal state, which occurs only at n, would get no reward.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):

@@ -214,10 +214,10 @@ def extract_paths(
 ) -> list[SitePath]:
     """Return paths from `start` to goals, then to fails, as a person might follow them.
 
-    A person who wants all goals looks for lists of goals. So each goal is assigned to a page that
-    links to the goal, greedily: first to the page with the most goals relative to the clicks to
-    the page, then to the next page for the remaining goals. Paths to fails leave these paths for
-    pages that link to no goal; some continue with further clicks.
+    A person who wants all goals looks for lists of goals. So goals are assigned greedily to pages
+    that link to goals, in the order of the number of remaining goals relative to the clicks to the
+    page. A path to a fail branches off from a path to a goal, to a page that links to no goal,
+    sometimes with further clicks.
 
     Parameters
     ----------

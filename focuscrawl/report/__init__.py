@@ -1,10 +1,11 @@
 """Reports on crawls for people and notebooks; reads the store of a crawl and never writes to it.
 
-- `summary`, `outcomes`, `status`: numbers and state of a crawl; without pandas and matplotlib,
-  which are slow to import
-- `measures`, `figures`, `comparison`, `html_report`: for notebooks and ``focuscrawl report``
-- `crawl_plan`: start pages and costs before a crawl, for ``focuscrawl plan``
-- `why`, `url_lookup`: one URL; `url_tables`: tables of URLs; `prestige`: hubs and authorities;
-  `goals`: goal pages of a forage
-- `plain_text`, `templates`: formatting of text and HTML
+- `summary`, `outcomes` and `status` read numbers and state of a crawl without pandas and
+  matplotlib, which are slow to import.
+- `measures`, `figures`, `comparison` and `html_report` are for notebooks and ``focuscrawl
+  report``.
+- `crawl_plan` checks start pages and estimates costs before a crawl, for ``focuscrawl plan``.
+- `why` and `url_lookup` describe one URL, and `url_tables` lists URLs. `prestige` finds hubs and
+  authorities, and `goals` finds the goal pages of ``focuscrawl paths forage``.
+- `plain_text` and `templates` format text and HTML.
 """

@@ -189,7 +189,7 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
 
 
 def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
-    """Return `n` pages of a part from index `start`, in the order of their relevance.
+    """Return `n` compared pages of `part` from index `start`, the most relevant pages first.
 
     Parameters
     ----------

@@ -201,7 +201,7 @@ class CrawlPlan:
         return [("time", text), disk]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as values for JSON."""
+        """Return the attributes as JSON-serializable values."""
         return asdict(self)
 
     @classmethod

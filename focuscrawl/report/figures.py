@@ -1,7 +1,7 @@
 """Figures of crawls in one style, for reports, studies and notebooks.
 
-Pages are tables of `focuscrawl.report.measures.load_pages`. The figures do not use pyplot: save a
-figure with `png`, or show it in a notebook.
+The parameters `pages` are tables that `focuscrawl.report.measures.load_pages` returns. The figures
+do not use pyplot: save a figure with `png`, or show it in a notebook.
 """
 
 from __future__ import annotations
@@ -221,8 +221,9 @@ class LearningCurve:
     """Learning curve of one crawl in a sequence of crawls (methods 8).
 
     The curve shows the share of relevant pages found against the share of the fetches. A curve
-    above that of the crawl before is positive learning. The relevant pages are those that any of
-    the compared crawls has found (*pooling*), because their number is unknown on the live Web.
+    above the curve of the previous crawl means positive learning. The relevant pages are those
+    that any of the compared crawls has found (*pooling*), because their number is unknown on the
+    live Web.
     """
 
     label: str  #: name of the crawl
@@ -259,7 +260,7 @@ def learning_curves(
 
 
 def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
-    """Return a line for each crawl: its area, and the gain over the crawl before."""
+    """Return a line for each crawl with its area and the gain over the previous crawl."""
     lines = []
     for i, curve in enumerate(curves):
         found = float(curve.share[-1]) if len(curve.share) else 0.0

@@ -42,7 +42,8 @@ def crawl_section(
 ) -> dict[str, Any]:
     """Return the values of one crawl for the template.
 
-    Best pages are without the seeds. Events, models and alarms are the last ones.
+    The best pages do not include seeds. The values include only the latest events, models and
+    alarms.
 
     Parameters
     ----------

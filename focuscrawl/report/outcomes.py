@@ -153,7 +153,7 @@ def skipped_hosts(store: CrawlStore) -> dict[str, str]:
 
 
 def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
-    """Return a stop reason for people; reasons of Scrapy and of other extensions stay as they are.
+    """Return a stop reason as a sentence; return reasons of Scrapy and of extensions unchanged.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
 
 
 class Milestone(NamedTuple):
-    """An event of a crawl that curves show."""
+    """An event of a crawl that is marked in figures of curves."""
 
     seq: int  #: number of the fetch before the event
     kind: str  #: ``alarm``, ``slow``, ``restart`` or ``topic changed``

@@ -32,9 +32,9 @@ def printable(text: str) -> str:
 
 
 def strip_controls(text: str) -> str:
-    """Return `text` for a file, with a space for each control character but line ends and tabs.
+    """Return `text` with a space for each control character except line ends and tabs.
 
-    Unlike `printable`, it keeps format characters, which some scripts need.
+    Unlike `printable`, this function keeps format characters, which some scripts need.
     """
     return _CONTROL.sub(" ", text.replace("\r\n", "\n"))
 

@@ -147,7 +147,7 @@ def latest_fetches(store: CrawlStore, fetched: int) -> list[tuple[datetime, floa
 
 
 def fetch_rate(times: list[datetime], now: datetime) -> float:
-    """Return the fetches a second in the last minute.
+    """Return the number of fetches per second in the last minute.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def fetch_rate(times: list[datetime], now: datetime) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for people."""
+    """Return a duration as readable text."""
     seconds = max(seconds, 0.0)
     if seconds < 100:
         return f"{seconds:.0f} s"
@@ -248,7 +248,7 @@ class ControlledCrawl:
 
     @property
     def is_starting(self) -> bool:
-        """True while a process starts to crawl, and drops commands as those for an earlier run."""
+        """True while a starting process drops commands that were sent to an earlier run."""
         return self._folder.phase is CrawlPhase.STARTING
 
     @property

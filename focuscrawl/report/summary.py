@@ -76,7 +76,7 @@ class RevisitCounts(NamedTuple):
         return cls(*store.row(counts, (NOT_MODIFIED,)))
 
     def describe(self) -> str:
-        """Return the counts for people."""
+        """Return the counts as readable text."""
         text = (
             f"{pluralize(self.fetches, 'hub')} fetched again: {pluralize(self.links, 'new link')}"
         )
@@ -84,7 +84,7 @@ class RevisitCounts(NamedTuple):
 
 
 def count_trap_events(store: CrawlStore) -> dict[str, int]:
-    """Count the limited ``hosts`` and URL ``patterns``, and other trap events by their kind."""
+    """Count ``hosts`` and URL ``patterns`` that reached a limit, and other crawler-trap events."""
     counts: Counter[str] = Counter()
     for event in History(store).events(LIMITED, RAISED, NEAR_DUPLICATE):
         name = event.detail.partition(": ")[0]
@@ -111,7 +111,7 @@ def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
 
 
 def describe_limit(store: CrawlStore, url: str) -> str | None:
-    """Describe the limit that holds back a queued URL; return None without a limit.
+    """Describe the limit of host or URL pattern that delays a queued URL, or return None.
 
     The quotas are computed again from all fetches, as when a crawl is resumed.
     """
@@ -284,13 +284,13 @@ class Summary:
 
     @property
     def pages_per_second(self) -> float | None:
-        """Fetches a second of crawling time; None if no time was measured."""
+        """Fetches per second of crawling time; None if no time was measured."""
         seconds = self.time.total_seconds()
         return self.timed_fetches / seconds if seconds > 0 else None
 
     @property
     def web_title(self) -> str:
-        """Name of the crawled web for people."""
+        """Readable name of the crawled web."""
         web = self.identity.get("web", "live")
         return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
 

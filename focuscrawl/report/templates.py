@@ -29,7 +29,7 @@ def data_uri(image: bytes) -> str:
 def load_template(name: str, package: str = "focuscrawl.report") -> Template:
     """Load the template `name` of `package`; it can include ``style.css``.
 
-    Its filters are ``one_line``, ``middle`` and ``data_uri``.
+    The template can use the filters ``one_line``, ``middle`` and ``data_uri``.
     """
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(each, ".") for each in (package, "focuscrawl.report")]),

@@ -149,7 +149,7 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PageLinks:
-    """The first links out of a page and into the page."""
+    """The first links from a page and the first links to the page."""
 
     #: links out of the page in the order they were found: ``id``, ``url``, ``anchor``, ``score``
     #: (None: not followed), ``seq`` and ``relevance`` (None: not fetched) of the target

@@ -68,10 +68,10 @@ HOSTS = 50
 def write_sorted_copy(store: CrawlStore, path: Path) -> None:
     """Write a sorted copy of the numbers, hosts and scores of a crawl to the new file `path`.
 
-    Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow
-    the crawl down. The copy has the indexes, and is joined with the texts of the store when rows
-    are read. It has the state of the crawl at the time of copying, which takes some seconds for a
-    million URLs. Memory does not grow with the crawl.
+    Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow the
+    crawl down. The copy has the indexes, and is joined with the texts of the store when rows are
+    read. The copy has the state of the crawl at the time of copying. Copying a million URLs takes
+    some seconds. Memory does not grow with the crawl.
 
     Parameters
     ----------
@@ -104,8 +104,8 @@ class QueuedUrl(NamedTuple):
 def frontier_top(store: CrawlStore, most: int = 20) -> list[QueuedUrl]:
     """Return the queued URLs with the best scores; equal scores are in the order found.
 
-    The statement reads every URL of the crawl: a second for a million. The crawl may fetch other
-    URLs next, because hosts can be busy.
+    The SQL statement reads every URL of the crawl, which takes a second for a million URLs. The
+    crawl may fetch other URLs next, because hosts can be busy.
     """
     query = """SELECT url, score FROM url WHERE state = ?
                ORDER BY score IS NOT NULL, score DESC, id LIMIT ?"""
@@ -181,7 +181,7 @@ class UrlFilter:
 
     @property
     def words(self) -> list[str]:
-        """The words of `search` that count."""
+        """The words of `search` that are used; a very long search is cut."""
         return self.search[:_LONGEST].split()[:_WORDS]
 
 

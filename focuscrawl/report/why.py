@@ -70,8 +70,8 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
     """Describe the URLs of other hosts that scored better than a page at the time of its fetch.
 
-    These URLs were found before the fetch, and were fetched later or are still queued. Their last
-    scores in the frontier are compared.
+    These URLs were found before the fetch, and were fetched later or are still queued. The
+    function compares the last scores of these URLs in the frontier.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ class Access:
             self.base = public.prefix + self._secret_path
 
     def inner_path(self, path: str) -> str | None:
-        """Return the part of a path after the base; None if the path is not below the base."""
+        """Return the part of a path after the prefix `base`; None for other paths."""
         for base in (self.base, self._secret_path):  # proxies may remove their prefix
             starts = secrets.compare_digest(path[: len(base)].encode(), base.encode())
             if starts and path[len(base) :][:1] in ("", "/"):
@@ -185,7 +185,7 @@ class Access:
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
         """Return status and message if a request is refused, else None.
 
-        `by_path` is True if the path of the request starts with the base.
+        `by_path` is True if the path of the request starts with the prefix `base`.
         """
         if not self._has_known_host(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio printed."
@@ -254,7 +254,7 @@ def _is_equal(given: str | None, secret: str) -> bool:
 class AccessMiddleware:
     """Refuses requests that `Access` refuses, and adds `HEADERS` to every response.
 
-    The middleware removes the base from paths before routing.
+    The middleware removes `Access.base`, a secret prefix, from paths before routing.
     """
 
     def __init__(self, app: ASGIApp, access: Access) -> None:

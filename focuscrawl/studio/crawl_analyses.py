@@ -90,7 +90,7 @@ class OpenCrawls:
 
     @contextmanager
     def sorted(self, path: Path) -> Iterator[tuple[Database, SortedCopy] | None]:
-        """Open the sorted copy of the crawl in `path`, or None while the first is created.
+        """Open the sorted copy of the crawl in `path`; None while the first copy is created.
 
         An outdated copy is replaced in the background.
         """
@@ -301,7 +301,7 @@ class ComparedCrawls:
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return ``rows`` of a part from row `start` on, and ``next``, the row after or None."""
+        """Return ``rows`` of `part` from row `start` on, and ``next``, the next row or None."""
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
             raise UserError(
                 f"part must be one of {', '.join(PARTS)}, and start a row number from 0"

@@ -73,16 +73,17 @@ class NewCrawl:
 
     @property
     def can_fetch_start_pages(self) -> bool:
-        """Whether the form fetches start pages without a click: given URLs, or a recorded web."""
+        """Whether the form itself fetches start pages: given URLs, or pages of a recorded web."""
         return bool(self.seeds_argument) or not self.live
 
 
 def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     """Parse and check the form of a new crawl; raise `UserError` if a value is invalid.
 
-    The fields are ``name``; ``critic`` and ``topic`` (classes of the critic), or ``of``, both
-    encoded by `encode_class`; ``seeds`` (URLs), or ``definition``, which has seeds; ``budget``;
-    ``web``, empty for the live Web; ``strategy``; and those of `SETTINGS`.
+    The form has the fields ``name``, ``budget``, ``web`` (empty for the live Web), ``strategy``,
+    and those of `SETTINGS`. The critic and the topic are the fields ``critic`` and ``topic``
+    (classes of the critic), or the field ``of``, a value of `encode_class`. The start URLs are the
+    field ``seeds``, or the seeds of the field ``definition``, a topic definition.
     """
     name = _parse_name(folder, text_value(values, "name"))
     definition = text_value(values, "definition")
@@ -197,7 +198,7 @@ def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -
 
 
 def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> None:
-    """Change the budget of a running crawl and wait for it, or resume a stopped crawl with it."""
+    """Change the budget of a running crawl, or resume a stopped crawl with a new budget."""
     control, asked, until = crawl.control, False, time.monotonic() + _START_TIMEOUT
     while control.in_use:
         if time.monotonic() >= until:
@@ -318,8 +319,9 @@ class StartPagesResult:
 class OutlookRunner:
     """Runs ``focuscrawl plan`` for forms of new crawls, one at a time; thread-safe.
 
-    Results are cached, so start pages are fetched once while a person changes other fields. A plan
-    that no form requests any more is cancelled for the next. The processes run in `root`.
+    Results are cached, so start pages are fetched once while a person changes other fields. A
+    running plan that no form requests any more is cancelled when another plan is requested. The
+    processes run in `root`.
     """
 
     def __init__(self, root: Path) -> None:

@@ -78,7 +78,7 @@ _MAX_POINTS = 500
 
 
 class Curve:
-    """Points of the loss rate of all fetches, and of the harvest rate of the last `RECENT`.
+    """Curves of the loss rate of all fetches and of the harvest rate of `RECENT` fetches.
 
     Above 500 points, every other point is dropped, and new points are added half as often.
 
@@ -99,12 +99,12 @@ class Curve:
 
     @property
     def harvest_rate(self) -> float | None:
-        """Mean relevance of all fetches; None before the first."""
+        """Mean relevance of all fetches; None before the first fetch."""
         return self.relevance / self.fetched if self.fetched else None
 
     @property
     def recent_harvest_rate(self) -> float | None:
-        """Mean relevance of the last `RECENT` fetches; None before the first."""
+        """Mean relevance of the last `RECENT` fetches; None before the first fetch."""
         return self._recent / len(self._latest) if self._latest else None
 
     def add(self, relevance: float) -> None:
@@ -171,7 +171,7 @@ class EventLog:
         return redefined
 
     def pop_overtaken(self, seq: int) -> str | None:
-        """Return and forget the host of the best queued link that was passed over for a fetch."""
+        """Return and forget the host of the best queued link that a fetch overtook."""
         return self._overtaken.pop(seq, None)
 
 

@@ -247,8 +247,8 @@ def create_export_folder(crawl: Path) -> Path:
 def list_exports(crawl: Path) -> list[dict[str, Any]]:
     """Return a crawl's exported files and folders, latest first.
 
-    Each has ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files``: the number of files of a
-    folder, or None for a file.
+    Each exported file or folder has ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files``:
+    the number of files of a folder, or None for a file.
     """
     folder = crawl / FOLDER
     if folder.is_symlink():

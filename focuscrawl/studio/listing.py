@@ -31,7 +31,7 @@ _COMMANDS = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP
 
 
 def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return fields of each topic definition; of an invalid file ``name`` and ``error``."""
+    """Return the fields of each topic definition; ``name`` and ``error`` for an invalid file."""
     found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)

@@ -186,7 +186,7 @@ class _Server(uvicorn.Server):
 
 
 def has_browser() -> bool:
-    """Return whether this machine has a screen; a browser in the terminal would block it."""
+    """Return whether this machine has a screen; a text browser would block the terminal."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 

@@ -61,7 +61,7 @@ class TopicFiles:
 
     @property
     def title(self) -> str:
-        """Name of the topic in pages."""
+        """Name of the topic on pages of the studio."""
         return self.name.removesuffix(f"/{_TOPIC_FILE}")
 
     @property
@@ -95,7 +95,7 @@ class TopicFiles:
         return self.argument_of(self._base / _EXAMPLES_FOLDER / str(max(numbers, default=0) + 1))
 
     def argument_of(self, path: Path) -> str:
-        """Return a path as an argument of a command; with ``./`` it cannot be an option."""
+        """Return a path as a command argument; the prefix ``./`` keeps it from being an option."""
         return f"./{self.folder.name_of(path)}"
 
     def marked_classes(self, critic: Path) -> tuple[str, ...]:
@@ -165,7 +165,7 @@ class TopicFiles:
         return found
 
     def webs(self, fetched: Path) -> list[Web]:
-        """Open the webs with the pages of the crawl in `fetched`; empty if they are missing."""
+        """Open the webs with the pages of the crawl in `fetched`; empty if files are missing."""
         if not CrawlFolder(fetched).exists:
             return []
         try:

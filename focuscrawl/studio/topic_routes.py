@@ -283,9 +283,10 @@ def _class_pages(context: StudioContext) -> list[Route]:
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     """Write ``NAME/topic.toml``, and return its path.
 
-    The values are ``name``; ``words``, phrases separated by commas; ``description``; ``urls``,
-    on-topic pages, also used as seeds; ``bad``, off-topic pages; ``critic``, and its ``classes``
-    on topic; and ``web``, a recording to read pages from. Values may be missing or empty.
+    The values ``name``, ``words`` (phrases separated by commas) and ``description`` describe the
+    topic. The value ``urls`` has on-topic pages, also used as seeds, and ``bad`` has off-topic
+    pages. The value ``critic`` names a critic, ``classes`` its classes on topic, and ``web`` a
+    recording to read pages from. Values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")

@@ -81,7 +81,8 @@ class Sampling(NamedTuple):
     """Samples the URLs of large topics uniformly: the URLs with the smallest hashes are kept.
 
     The k smallest hashes of a union are among the k smallest hashes of its parts. So topics can be
-    sampled while they are read, and again after merging, with the same result as at the end.
+    sampled while they are read, and again after merging, with the same result as sampling once at
+    the end.
 
     Attributes
     ----------

@@ -252,7 +252,7 @@ class StrategyUnderTest:
         return strategy
 
     def start_crawl(self, **how: Any) -> SimulatedCrawl:
-        """Start a crawl with a new strategy; `how` has the options of `SimulatedCrawl`."""
+        """Start a crawl with a new strategy; `how` are options of `SimulatedCrawl`."""
         return SimulatedCrawl(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
 
     def run_crawl(self, **how: Any) -> SimulatedCrawl:
@@ -271,7 +271,7 @@ class StrategyUnderTest:
 
 
 def assert_same_scores(left: Scores, right: Scores) -> None:
-    """Assert that both sides have the same URLs with the same scores."""
+    """Assert that `left` and `right` have the same URLs with the same scores."""
     for (urls, scores), name in ((left, "left"), (right, "right")):
         assert len(urls) == len(scores), name
     np.testing.assert_equal(by_url(left), by_url(right))

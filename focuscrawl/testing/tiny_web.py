@@ -187,7 +187,7 @@ def new_crawl(
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
     **config: Any,
 ) -> Crawl:
-    """Open a new or resumed crawl of `web`, for `step`.
+    """Open a new or resumed crawl of `web`; the function `step` fetches its pages.
 
     Parameters
     ----------

@@ -84,7 +84,7 @@ def extract_text(
 ) -> PageText:
     """Extract the main text of an HTML page.
 
-    If the library finds less than 10 words, the result is all visible text of the page.
+    If the library finds fewer than 10 words, the result is all visible text of the page.
 
     Parameters
     ----------
@@ -308,7 +308,7 @@ class ExtractorPool:
             yield each.result()
 
     def extract_page(self, page: RawPage) -> PageText | None:
-        """Return the text of a page like `extract`; None, too, if the pool is closed meanwhile.
+        """Return the text of a page as `extract` does; None also if the pool is closed meanwhile.
 
         Any thread may call this method. The call waits for an idle child process.
         """

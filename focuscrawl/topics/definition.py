@@ -78,7 +78,7 @@ class TopicDefinition:
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the definition with more judgements; they replace earlier ones of a page."""
+        """Return the definition with more judgements, replacing earlier judgements of a page."""
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
         kept_bad = [url for url in self.bad if url not in new]

@@ -153,7 +153,8 @@ def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
 def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
     """Return the URLs of all training pages of a few-shot critic.
 
-    The result is empty if the definition's critic has a taxonomy, whose examples are recorded.
+    The result is empty if the definition's critic has a taxonomy, because no examples need to be
+    fetched.
     """
     base = load_base_critic(definition)
     if base is not None and not _is_single_topic(base, definition):

@@ -112,6 +112,11 @@ def test_long_sentences_without_spaces_are_split(sentence: str) -> None:
     assert set(token_leaf.tolist()) == {1}
 
 
+def test_marks_without_end_are_split_in_time() -> None:
+    tokens, _ = tokenize(["漢" + "\u0301" * 2_000_000])
+    assert {*map(len, tokens[:-1])} == {MAX_TOKEN_LENGTH}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

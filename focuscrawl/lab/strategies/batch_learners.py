@@ -59,10 +59,10 @@ class FittedModel(ABC):
 
     @abstractmethod
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the evidence of links, given by ascending index, of shape (n, columns)."""
+        """Return the evidence of links, of shape (n, columns); the indices `links` ascend."""
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return the scores of URLs from the combined evidence of their links, (n, columns)."""
+        """Return scores of URLs from `evidence`, combined over links, of shape (n, columns)."""
         return evidence[:, 0]
 
 
@@ -117,7 +117,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         return int(super().interval())
 
     def is_training_due(self) -> bool:
-        """Tell whether there were enough fetches, and a relevant page among them."""
+        """Return whether enough pages were fetched for a training, at least one relevant."""
         return self._crawled.relevant > 0 and super().is_training_due()
 
     def fit_model(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
@@ -318,10 +318,12 @@ class Intelligent(BatchLearner):
     - *Content*: significant words of the pages that link to v, averaged over these pages.
     - *URL*: significant words of v's URL.
     - *Link*: the numbers of relevant and of other pages that link to v.
-    - *Sibling*: the number of relevant URLs among the fetched URLs that these pages link to.
+    - *Sibling*: the number of relevant URLs among the fetched URLs that share a linking page with
+      v.
 
-    Logarithms of the ratios are scaled to the same mean effect on the scores of queued URLs,
-    weighted by the options, and added. Until the first relevant page the crawl is breadth-first.
+    The logarithms of the four ratios are scaled to the same mean effect on the scores of queued
+    URLs, weighted by the options, and added. Until the first relevant page the crawl is
+    breadth-first.
 
     Parameters
     ----------
@@ -426,7 +428,7 @@ class InterestRatios(FittedModel):
     weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return columns 1, content, URL, link, siblings and relevant siblings of each link."""
+        """Return six columns for each link: 1, content, URL, link, siblings, relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -443,7 +445,7 @@ class InterestRatios(FittedModel):
         return np.stack(columns, axis=1) * past.first[links][:, None]
 
     def logs(self, evidence: Floats) -> Floats:
-        """Return the logarithms of the four ratios of URLs, (n_urls, 4), by all their links."""
+        """Return the logarithms of the four ratios of URLs, of shape (n_urls, 4)."""
         links, content, url, source, fetched, relevant = evidence.T
         links = np.maximum(links, 1.0)
         sibling = np.log((relevant + 1.0) / (self.base * fetched + 1.0))
@@ -473,17 +475,17 @@ def _significant_log_ratios(relevant: Floats, seen: Floats, base: float) -> Floa
 
 
 class ContextGraphs(BatchLearner):
-    """Priority of v = few estimated clicks from u to a relevant page, then a high posterior.
+    """Priority of v = fewest predicted clicks from u to a relevant page, then highest posterior.
 
     Diligenti, Coetzee, Lawrence, Giles and Gori, Focused crawling using context graphs, VLDB
     (2000). Layer i holds the pages i clicks away from a relevant page. Naive Bayes with equal
-    priors predicts the layer of u from the page's words. Pages with a posterior below `threshold`
-    are in the layer "other", with the pages from which no short path to a relevant page is known.
-    Links of the layer "other" come last, in the order found.
+    priors predicts the layer of u from the page's words. The layer "other" contains pages with a
+    posterior below `threshold` and pages without a known short path to a relevant page. Links from
+    pages of the layer "other" are followed last, in the order found.
 
-    The paper builds its layers once, backwards from the seeds, with the help of a search engine.
-    This strategy builds its layers from the links of the crawl so far, and rebuilds them at
-    intervals. Until the first relevant page the crawl is breadth-first.
+    In the paper of Diligenti et al., layers are built once, backwards from the seeds, with the
+    help of a search engine. This strategy builds its layers from the links of the crawl so far,
+    and rebuilds them at intervals. Until the first relevant page the crawl is breadth-first.
 
     Parameters
     ----------
@@ -546,13 +548,13 @@ class ContextGraphs(BatchLearner):
 
 @dataclass(frozen=True, slots=True)
 class LayerModel(FittedModel):
-    """A naive Bayes classifier of layers; with None every page is in the layer "other"."""
+    """Naive Bayes classifier of layers; without `classes`, every page is in the layer "other"."""
 
     classes: HashedNaiveBayes | None
     threshold: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the rank of each link's page: layers before "other", plus the posterior."""
+        """Return the rank of each link's page: the number of farther layers plus the posterior."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))

@@ -68,9 +68,10 @@ class PageRank(RescoringStrategy[Floats]):
         IR(p) = (1 - d) + d (IR(T_1)/c_1 + ... + IR(T_n)/c_n).
 
     Links of queued URLs are unknown, so the iteration covers fetched pages only, and the rank of a
-    queued URL follows from theirs. Between two computations a page keeps the rank that the page
-    had when fetched, and new links add to the ranks of their targets. Several links from one page
-    count once, and links of a page to itself do not count. The score does not depend on the topic.
+    queued URL follows from the ranks of fetched pages. Between two computations a page keeps the
+    rank that the page had when fetched, and new links increase the ranks of their targets. Several
+    links from one page count once, and links of a page to itself do not count. The score does not
+    depend on the topic.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class PageRank(RescoringStrategy[Floats]):
         return urls, self._ranks(urls)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Solve the equation for the first `pages` pages and return the inflow of each URL."""
+        """Solve the equation for the first `pages` pages; return the sum in brackets by URL."""
         source, target, _ = self.log.links(pages)
         # added in the order of the links, as in `_distribute_rank`, for bit-identical sums
         inflow = sum_by_group(target, self._solve(source, target), 0)
@@ -113,7 +114,7 @@ class PageRank(RescoringStrategy[Floats]):
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Use a new inflow, and add the inflow from pages fetched since."""
+        """Use new sums of `fit_model`, and add the ranks from pages fetched since."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model

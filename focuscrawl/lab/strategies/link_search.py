@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 class DepthLimited(LinkStrategy):
     """Base of strategies that stop following links after `depth` pages without a relevant one.
 
-    The children of a relevant page have a remaining depth of `depth`, other pages' children one
-    less than their parent. A URL with several parents gets the largest remaining depth. Links of
-    pages without remaining depth are not followed, so the frontier can become empty.
+    The children of a relevant page have the remaining depth `depth`. Children of another page have
+    the remaining depth of this page minus 1. A URL with several parents gets the largest remaining
+    depth. Links of pages without remaining depth are not followed, so the frontier can become
+    empty.
 
     Parameters
     ----------
@@ -87,13 +88,13 @@ class DepthLimited(LinkStrategy):
 
 
 class FishSearch(DepthLimited):
-    """The first children of relevant pages first, then those of other pages, then all others.
+    """Fetch the first links of relevant pages, then the first links of other pages, then the rest.
 
     De Bra and Post, Searching for arbitrary information in the WWW: the fish-search for Mosaic,
-    WWW2 (1994). Scores of the three parts of the list are those of Hersovici et al., The
-    shark-search algorithm, WWW7 (1998), figure 1. The first a * width children of a relevant page
-    score 1, the first width children of another page score 1/2, and all other URLs score 0. A URL
-    with several parents gets the best of its scores.
+    WWW2 (1994). The three scores follow Hersovici et al., The shark-search algorithm, WWW7 (1998),
+    figure 1. The first a * width children of a relevant page score 1, the first width children of
+    another page score 1/2, and all other URLs score 0. A URL with several parents gets the best of
+    its scores.
 
     Parameters
     ----------
@@ -143,10 +144,11 @@ class SharkSearch(DepthLimited):
     anchor text is relevant, otherwise the similarity of the words near the link. A URL with
     several links gets the best score and the largest inherited relevance.
 
-    The paper compares pages, anchors and contexts with the words of a query. This strategy uses
-    the critic: sim(u) is R(u), and the similarity of a short text is Pr(c*|words) from
-    `WordEvidence`. A text is relevant above 1/2. A critic that cannot judge single words gives
-    all texts the same similarity, so that only inherited relevance orders the links.
+    Hersovici et al. compare pages, anchors and contexts with the words of a query. This strategy
+    uses the critic: sim(u) is R(u), and the similarity of a short text is Pr(c*|words) from
+    `WordEvidence`. A text is relevant if its similarity exceeds 1/2. A critic that cannot judge
+    single words gives all texts the same similarity, so that only inherited relevance orders the
+    links.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ class Weights(NamedTuple):
 
 
 class OnlineRegression:
-    """Online logistic regression of the five features; ``used`` has weights of at least 0."""
+    """Online logistic regression on five features; the weights ``used`` are at least 0."""
 
     def __init__(self) -> None:
         self._mean = np.append(_PRIOR, 0.0)  # last is the intercept, which does not affect scores
@@ -93,16 +93,17 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         score(v) = 0.9^depth (w1 anchor + w2 URL + w3 line + w4 R(u) + w5 phrase),
 
     where anchor, URL and line are the weighted shares of the keywords found in each, and phrase is
-    1 if the anchor has two keywords. After three pages, a word has the weight
-    ln((N + 1) / (df + 1/2)) / ln(N + 1), from 0.15 to 1, over the N pages fetched; before, 1.
-    Weights w start at 2, 1.5, 1, 0.5, 0.5 with a precision q of 1/4 each. A followed link with
-    features x, with an intercept, updates them:
+    1 if the anchor has two keywords. After N >= 3 fetched pages, a keyword that df of the pages
+    contain has the weight ln((N + 1) / (df + 1/2)) / ln(N + 1), clipped to [0.15, 1]; until then,
+    the weight is 1. Weights w start at 2, 1.5, 1, 0.5, 0.5 with a precision q of 1/4 each. A
+    followed link with features x, including an intercept, updates weights and precisions:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 
     (Chapelle and Li, An empirical evaluation of Thompson sampling, NIPS 2011, algorithm 3, one
     step per sample). The score uses a new weight, at least 0, when the weight has changed by more
-    than its uncertainty. Of several links into v the best by the initial weights counts.
+    than its uncertainty. If several links lead to v, the link with the best score by the initial
+    weights counts.
 
     Unlike pagesift, this strategy has no rules for kinds of pages (news, footers, language
     portals) and does not rotate among parts of a site. The line is the words near the link, and
@@ -164,7 +165,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return urls, self._model.scores(self._matches_of(urls))
 
     def fit_model(self, observed: int, pages: int) -> tuple[Weights, Scores]:
-        """Return the weights after `observed` fetches, and the scores of all URLs by them."""
+        """Return the weights after `observed` fetches, and all URLs' scores by these weights."""
         used = self._used.data[5 * observed - 5 : 5 * observed] if observed else _PRIOR
         with_term = has_term(self._page_hits.data[:pages], len(self._terms)).sum(axis=0)
         model = Weights(used.copy(), word_weights(with_term.astype(np.float64), pages))
@@ -217,7 +218,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:
-    """Return the weight of each keyword, which `pages_with` of `pages` fetched pages contain."""
+    """Return keyword weights; `pages_with` of `pages` fetched pages contain each keyword."""
     if pages < _FIRST_PAGES:
         return np.ones(len(pages_with))
     rarity = np.log((pages + 1.0) / (pages_with + 0.5)) / np.log(pages + 1.0)

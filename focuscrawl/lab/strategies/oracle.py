@@ -22,10 +22,11 @@ _UNKNOWN, _ABSENT = -2, -1
 class Oracle(Strategy):
     """Priority of v = R(v): greedy best-first on the true relevance of targets (methods 1).
 
-    Fetches of relevance 0 are predicted as such: redirects, errors, and copies of fetched pages.
-    The oracle shows in studies how little loss is possible on a recorded web. The oracle is not
-    optimal, since links of equal relevance are fetched in the order found, regardless of the pages
-    behind them. The first oracle on a web and critic judges every page and caches the judgements.
+    The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. The oracle
+    shows in studies how little loss is possible on a recorded web. The oracle is not optimal,
+    since links of equal relevance are fetched in the order found, regardless of the pages behind
+    them. The first oracle crawl of a web with a critic judges every page and caches the
+    judgements.
 
     Raises
     ------

@@ -51,10 +51,11 @@ def discounted_rewards(
 ) -> Floats:
     """Return the discounted rewards of fetching URLs and the pages behind them.
 
-    After the URL itself, an ideal crawler fetches the known URL nearest to a relevant page, the
-    more relevant first. Each fetch earns gamma^t times the page's relevance, if above 1/2. This is
-    the optimal spider of Rennie and McCallum 1999, except that distances are not recomputed after
-    a relevant page is fetched. So a step may lead towards a page that is already fetched.
+    After the URL itself, an ideal crawler always fetches the known URL with the fewest clicks to a
+    relevant page. Fetch t = 0, 1, ... has the reward gamma^t times the page's relevance, if the
+    relevance exceeds 1/2. This is the optimal spider of Rennie and McCallum 1999, except that
+    distances are not recomputed after a relevant page is fetched. So a step may lead towards a
+    page that is already fetched.
 
     Parameters
     ----------
@@ -126,11 +127,11 @@ class QValues(BatchLearner):
     value of a followed link (u,v) is computed from the pages found behind v, see
     `discounted_rewards`. Values are binned. Naive Bayes predicts the bin of a new link from the
     words of the anchor, the words nearby, the URL and the page. The score is the mean of the bins'
-    values, weighted by their posteriors. The best link into v counts.
+    values, weighted by their posteriors. If several links lead to v, the best score counts.
 
-    The paper trains on sites that are crawled completely in advance. This strategy trains on the
-    crawl so far. As few relevant pages are weak evidence, the prediction has the weight
-    n / (n + `trust`) after n relevant pages, and R(u) has the rest.
+    Rennie and McCallum train on sites that are crawled completely in advance. This strategy trains
+    on the crawl so far. After n relevant pages, the prediction has the weight n / (n + `trust`) in
+    the score, and R(u) has the remaining weight.
 
     Parameters
     ----------
@@ -219,7 +220,7 @@ class QValues(BatchLearner):
 def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
     """Return the bin of each value, and the mean value of each bin.
 
-    Bin 0 is for the value 0. The others, at most `bins` - 1, have about equally many values.
+    Bin 0 is for the value 0. The other bins, at most `bins` - 1, have about equally many values.
     """
     above = values[values > 0.0]
     shares = np.arange(bins - 1) / max(bins - 1, 1)
@@ -231,7 +232,7 @@ def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class BinnedValueModel(FittedModel):
-    """Naive Bayes over bins of values; `trust` is its weight in the score, R(u) has the rest."""
+    """Naive Bayes over bins of values, with weight `trust` in the score; R(u) has 1 - `trust`."""
 
     of_links: HashedNaiveBayes | None
     of_pages: HashedNaiveBayes | None
@@ -263,8 +264,9 @@ class Link(NamedTuple):
 class LinkVectors:
     """Feature vectors of distinct links, by id.
 
-    Anchors are hashed as distinct character n-grams of length 3 to 5, URLs as those of 4 and 5,
-    each normalised to a unit vector. The last feature is whether a link stays in its domain.
+    Anchors are hashed as distinct character n-grams of length 3 to 5, URLs as distinct n-grams of
+    length 4 and 5. Both vectors are normalised to unit length. The last feature is whether a link
+    stays in its domain.
     """
 
     def __init__(self) -> None:
@@ -384,7 +386,7 @@ class ValueLearner:
 
 
 class ExplorationQueue:
-    """Queued URLs by domain, for random draws."""
+    """Queued URLs grouped by domain, for random choices of the next fetch."""
 
     def __init__(self) -> None:
         self._by_domain: dict[str, list[int]] = {}
@@ -414,17 +416,17 @@ class ExplorationQueue:
 class TdValues(RescoringStrategy[LinkValueModel]):
     """Priority of v = the value of the first link into v, learned by temporal differences.
 
-    The order is that of deep-deep (<https://github.com/TeamHG-Memex/deep-deep>), of its spider for
-    relevant pages with default options. Following a link is the action of the Q-learning, see
-    `ValueLearner`, and R(v) is the reward. The features of a link are its anchor, its URL and
-    whether the link stays in its domain, see `LinkVectors`. For a share `explore` of pages the
-    next fetch is drawn at random: first a domain, then a queued URL of the domain. A fetch
-    without a page has the reward 0.
+    The order is that of the relevancy spider of deep-deep
+    (<https://github.com/TeamHG-Memex/deep-deep>) with default options. Following a link is the
+    action of the Q-learning, see `ValueLearner`, and R(v) is the reward. The features of a link
+    are its anchor, its URL and whether the link stays in its domain, see `LinkVectors`. For a
+    share `explore` of pages the next fetch is drawn at random: first a domain, then a queued URL
+    of the domain. A fetch without a page has the reward 0.
 
     Unlike this strategy, deep-deep also draws the domain of every other fetch, by a softmax of the
-    best values with a temperature of 0.1. Its spider has four times as many hashed features, reads
-    the ``title`` of links, and forgets experience beyond 100,000 fetches. This strategy keeps all
-    experience in memory, with the features of every distinct link.
+    best values with a temperature of 0.1. The spider of deep-deep has four times as many hashed
+    features, reads the ``title`` of links, and forgets experience beyond 100,000 fetches. This
+    strategy keeps all experience in memory, with the features of every distinct link.
 
     Parameters
     ----------
@@ -503,7 +505,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
-        """Return the target model after `observed` fetches, and the scores of all URLs by it."""
+        """Return the target model after `observed` fetches, and its scores of all URLs."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))

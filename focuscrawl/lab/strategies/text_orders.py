@@ -32,7 +32,7 @@ _BITS = 18  # size of the hashed feature space, as a power of 2
 
 
 class TopicCentroid(NamedTuple):
-    """Centroid of the relevant pages."""
+    """TF-IDF centroid of the relevant pages."""
 
     idf: Floats  # inverse document frequency of each term
     centroid: Floats  # unit vector; 0 before the first relevant page
