@@ -280,7 +280,7 @@ class HubRevisits(Distilling):
                 visit.error = visit.error or "no HTML"
             return
         visit.answer = make_answer_row(view, visit.download)
-        if crawl.duplicates.find(Duplicates.digest(visit.download.body), []) is not None:
+        if crawl.duplicates.find_same_bytes(Duplicates.digest(visit.download.body)) is not None:
             visit.view = None
             return
         visit.links = len(self._new_links(visit))

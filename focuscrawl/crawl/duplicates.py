@@ -1,27 +1,31 @@
-"""Detection of duplicates (same content or canonical URL) and near-duplicates (MinHash)."""
+"""Detection of duplicates (same bytes, or same text by a canonical link) and near-duplicates."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.store.history import DIGEST
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from focuscrawl.page.words import PageWords
 
 
 MIN_RESEMBLANCE = 0.9  # least resemblance of near-duplicates
+MAX_NAMING = 10  # pages with one canonical URL that are compared with a further page
 _SHINGLE_LENGTH = 4  # words, or characters in scripts without spaces
 _MAX_CHARACTERS = 100_000  # of a page in such a script
 _MIN_SHINGLES = 32  # distinct; shorter texts are similar by chance
 _MAX_SHINGLES = 512  # of a long page
 _N_HASHES = 64  # in a sketch
+_SKETCH = 4 * _N_HASHES  # bytes
 _BANDS, _ROWS = 8, 8  # find 99 % of the pairs with resemblance 0.9, and 3 % of those with 0.6
 
 _STEP, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
@@ -32,22 +36,35 @@ _FACTOR = _random.randint(0, 1 << 31, _N_HASHES, np.uint32)[:, None] * np.uint32
 _OFFSET = _random.randint(0, 1 << 32, _N_HASHES, np.uint32)[:, None]
 
 
-class Duplicates:
-    """Index of the fetched pages by content and canonical URL.
+class Original(NamedTuple):
+    """The earlier page that a page duplicates."""
 
-    A page is a duplicate if its body equals that of an earlier page. A page is also a duplicate
-    if its canonical URL, on its own host, was fetched or is the canonical URL of an earlier page.
-    Canonical URLs on other hosts are ignored, because any page can claim any URL.
+    url_id: int
+    same_bytes: bool  # False for nearly the same text
+
+
+class Duplicates:
+    """Index of the fetched pages by content, URL and canonical URL.
+
+    A page is a duplicate if an earlier page has the same bytes. It is also a duplicate if an
+    earlier page has nearly the same text and a canonical link connects the two: one names the
+    other, or both name the same URL. The link alone is only a hint, because many templates name
+    one URL on all pages, and a canonical URL can be missing. Canonical URLs on other hosts are
+    ignored, because any page can claim any URL.
+
+    Of the pages that name one URL, a page is compared with the first ten.
     """
 
     def __init__(self) -> None:
         self._by_digest: dict[bytes, int] = {}
-        self._by_canonical: dict[str, int] = {}
+        self._by_url: dict[str, list[tuple[int, bytes]]] = {}  # with the text in short
+        self._copies: dict[int, int] = {}
 
     def clear(self) -> None:
         """Remove all pages."""
         self._by_digest.clear()
-        self._by_canonical.clear()
+        self._by_url.clear()
+        self._copies.clear()
 
     @staticmethod
     def digest(body: bytes) -> bytes:
@@ -62,23 +79,77 @@ class Duplicates:
         same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
         return [url, canonical] if same_host else [url]
 
-    def find(self, digest: bytes, urls: list[str]) -> int | None:
-        """Return the URL id of the earlier page with a digest or one of several URLs."""
+    def find(self, digest: bytes, urls: list[str], signature: bytes) -> Original | None:
+        """Return the earlier page that a page duplicates, or None.
+
+        Parameters
+        ----------
+        digest, signature : bytes
+            See `digest` and `text_signature`.
+        urls : list of str
+            See `known_urls`.
+        """
+        same = self.find_same_bytes(digest)
+        if same is not None:
+            return Original(same, same_bytes=True)
+        text = shorten(signature)
         for url in urls:
-            earlier = self._by_canonical.get(url)
-            if earlier is not None:
-                return earlier
+            for earlier, other in self._pages_of(url):
+                if _has_same_text(text, other):
+                    return Original(earlier, same_bytes=False)
+        return None
+
+    def find_same_bytes(self, digest: bytes) -> int | None:
+        """Return the URL id of the earlier page with a digest, or None."""
         return self._by_digest.get(digest)
 
-    def find_by_url(self, url: str) -> int | None:
-        """Return the URL id of the fetched page with a URL or canonical URL, or None."""
-        return self._by_canonical.get(url)
+    def _pages_of(self, url: str) -> Iterator[tuple[int, bytes]]:
+        """Yield the URL id and the short text of the pages with a URL or canonical URL."""
+        yield from self._by_url.get(url, ())
 
-    def add(self, url_id: int, digest: bytes, urls: list[str]) -> None:
-        """Add a fetched page with its digest and URLs."""
+    def add(self, url_id: int, digest: bytes, urls: list[str], signature: bytes) -> None:
+        """Add a fetched page that is no duplicate; the parameters are those of `find`."""
         self._by_digest.setdefault(digest, url_id)
-        for url in urls:
-            self._by_canonical.setdefault(url, url_id)
+        page = url_id, shorten(signature)
+        for own, url in zip((True, False), urls, strict=False):
+            pages = self._by_url.setdefault(url, [])
+            if own or len(pages) < MAX_NAMING:
+                pages.append(page)
+
+    def add_copy(self, url_id: int, original_id: int) -> None:
+        """Add a fetched duplicate."""
+        self._copies[url_id] = original_id
+
+    def is_copy(self, url_id: int, original_id: int) -> bool:
+        """Tell whether a URL has a duplicate of a page."""
+        return self._copies.get(url_id) == original_id
+
+
+def text_signature(words: PageWords) -> bytes:
+    """Return the MinHash of a page, the digest of its words if these are few, or no bytes.
+
+    A page without words has no bytes, because nothing shows that two such pages are the same.
+    """
+    if not len(words.indices):
+        return b""
+    return sketch(words) or hashlib.blake2b(words.hashes.tobytes(), digest_size=DIGEST).digest()
+
+
+def is_sketch(signature: bytes) -> bool:
+    """Tell whether the signature of a text is a MinHash, which `MinHashIndex` needs."""
+    return len(signature) == _SKETCH
+
+
+def shorten(signature: bytes) -> bytes:
+    """Return the lowest byte of each hash of a MinHash; different hashes rarely share it."""
+    return signature[::4] if is_sketch(signature) else signature
+
+
+def _has_same_text(text: bytes, other: bytes) -> bool:
+    if len(text) == len(other) == _N_HASHES:
+        equal = np.frombuffer(text, np.uint8) == np.frombuffer(other, np.uint8)
+        return float(equal.mean()) >= MIN_RESEMBLANCE
+    return bool(text) and text == other
 
 
 def sketch(page: PageWords) -> bytes | None:

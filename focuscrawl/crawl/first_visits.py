@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.duplicates import Duplicates, text_signature
 from focuscrawl.crawl.scope import OTHER_LANGUAGE, has_allowed_length, select_links
 from focuscrawl.crawl.state import refresh_target
 from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, make_answer_row
@@ -123,9 +123,12 @@ class FirstVisits:
         if view.canonical is not None and has_allowed_length(view.canonical):
             visit.canonical = crawl.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.known_urls(visit.url, visit.canonical)
-        visit.duplicate_id = crawl.duplicates.find(visit.digest, names)
-        if visit.duplicate_id is not None:
-            visit.duplicate_of = crawl.urls[visit.duplicate_id]
+        signature = text_signature(view.words)
+        original = crawl.duplicates.find(visit.digest, names, signature)
+        if original is not None:
+            visit.duplicate_id, visit.same_bytes = original
+            visit.duplicate_of = crawl.urls[original.url_id]
+            crawl.duplicates.add_copy(visit.url_id, original.url_id)
             return
         verdict = judge_visit(crawl, visit, view)
         if verdict is None:
@@ -133,9 +136,8 @@ class FirstVisits:
         visit.other_language = verdict.other_language
         if verdict.other_language is not None:
             visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
-        crawl.duplicates.add(visit.url_id, visit.digest, names)
-        for name in names[1:]:
-            crawl.exclude_queued(name)
+        visit.signature = signature
+        crawl.duplicates.add(visit.url_id, visit.digest, names, signature)
         visit.relevance, visit.probabilities, visit.topic, _ = verdict
         for part in crawl.parts:
             part.on_judged(visit)
@@ -145,14 +147,18 @@ class FirstVisits:
         # not a page, so the relevance is 0, but the links are followed
         visit.title, visit.error = view.title, view.kind
         visit.links = visit.dropped = len(view.links) + view.links_cut
+        self._add_probabilities(visit, view)
+        for part in self._crawl.parts:
+            part.on_judged(visit)
+
+    def _add_probabilities(self, visit: PageVisit, view: PageView) -> None:
+        # strategies need them to score the links of a visit that has no relevance
         try:
             probabilities = self._crawl.critic.judge([view]).probabilities
         except Exception as error:
             self._crawl.log_failure(visit, CRITIC, error)
         else:
             visit.probabilities = None if probabilities is None else probabilities[0]
-        for part in self._crawl.parts:
-            part.on_judged(visit)
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Report the visit to the strategy; return the page if its links have to be scored."""
@@ -163,15 +169,38 @@ class FirstVisits:
         except Exception as error:
             self._crawl.log_failure(visit, STRATEGY, error)
             return None
-        if (
-            visit.view is None
-            or visit.duplicate_id is not None
-            or visit.view.kind == SITE_MAP_INDEX
-        ):
+        if visit.view is None or visit.view.kind == SITE_MAP_INDEX:
             return None
-        found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
+        if visit.duplicate_id is None:
+            found = followed_links(self._crawl, visit.view, visit.depth, visit.requested)
+        else:
+            found = self._links_of_copy(visit, visit.view)
+            if not found:
+                return None
+            self._add_probabilities(visit, visit.view)
         visit.dropped = visit.links - len(found)
         return make_judged_page(self._crawl, visit, visit.view, found)
+
+    def _links_of_copy(self, visit: PageVisit, view: PageView) -> dict[int, str]:
+        """Return the links of a duplicate with the same bytes that the first page does not have.
+
+        These are relative links, which resolve to other URLs in another folder or on another host.
+        The URLs of the first page's links are known. No links are returned if the page names the
+        first page as its canonical URL. The same holds if the page was found by way of another
+        duplicate of that page: the links of a page that leads to itself never end.
+        """
+        crawl, original = self._crawl, visit.duplicate_id
+        assert original is not None
+        if not visit.same_bytes or visit.canonical == visit.duplicate_of:
+            return {}
+        at = visit.url_id
+        # a referrer has a smaller id, except in a damaged store
+        while (before := crawl.urls.referrer_id(at)) is not None and before < at:
+            if crawl.duplicates.is_copy(before, original):
+                return {}
+            at = before
+        found = followed_links(crawl, view, visit.depth, visit.requested)
+        return {at: url for at, url in found.items() if crawl.urls.get(url) is None}
 
     def _follow_redirect(self, visit: PageVisit) -> None:
         # the target of a redirect is fetched next

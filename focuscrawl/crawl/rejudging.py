@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE as ESTIMATES
-from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.first_visits import judge_page, score_links
+from focuscrawl.crawl.first_visits import Verdict, judge_page, score_links
 from focuscrawl.crawl.learning import model_row
 from focuscrawl.crawl.page_source import PageSource, open_page_webs
 from focuscrawl.crawl.part import Part
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from focuscrawl.crawl.crawl_folder import CrawlFolder
-    from focuscrawl.crawl.first_visits import Verdict
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
@@ -126,7 +124,6 @@ class Rejudging:
         self._source = PageSource(webs, [row.url for row in self._urls])
         self._scores = np.full(len(self._urls), np.nan)
         self._linked = np.zeros(len(self._urls), np.bool_)
-        self._duplicates = Duplicates()
         self._found = RejudgedCrawl()
         self._failed_in_a_row = 0
 
@@ -162,23 +159,22 @@ class Rejudging:
 
     def _rejudge_page(self, fetch: StoredFetch) -> float:
         """Judge the page of a fetch, score its links, and return the relevance."""
-        if fetch.digest is None or fetch.duplicate_of is not None:
+        if fetch.digest is None or (fetch.duplicate_of is not None and not fetch.links):
             self._strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
             return fetch.relevance
-        names = Duplicates.known_urls(self._urls[fetch.url].url, fetch.canonical)
-        self._duplicates.add(fetch.url, fetch.digest, names)
         targets = [link.target for link in fetch.links]
         read = self._source.read(fetch.url, fetch.digest, targets)
         verdict = None if read is None else self._judge(fetch, read[0])
         if read is None or verdict is None:
             self._found.unread += 1
-            self._strategy.observe(fetch.url, fetch.relevance, None)
+            self._strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
             self._keep_scores(fetch)
             return fetch.relevance
         view, places = read
         relevance, probabilities, topic, _ = verdict
-        self._strategy.observe(fetch.url, relevance, None)
-        self._found.pages.append((fetch.seq, relevance, topic))
+        self._strategy.observe(fetch.url, relevance, fetch.duplicate_of)
+        if fetch.duplicate_of is None:
+            self._found.pages.append((fetch.seq, relevance, topic))
         page = JudgedPage(
             view=view,
             url=fetch.url,
@@ -206,7 +202,9 @@ class Rejudging:
 
     def _judge(self, fetch: StoredFetch, view: PageView) -> Verdict | None:
         try:
-            return judge_page(self._critic, view, self._languages)
+            verdict = judge_page(self._critic, view, self._languages)
+            # the links of a duplicate are scored like those of a page off topic
+            return verdict if fetch.duplicate_of is None else verdict._replace(relevance=0.0)
         except Exception as error:
             self._skip_page(fetch, error)
             return None
@@ -247,8 +245,7 @@ class Rejudging:
                 elif self._found.pages and self._linked[url]:  # others were requested by a spider
                     changed.append((url, None, schema.UNFOLLOWED))
             elif state == schema.UNFOLLOWED and np.isfinite(score):
-                known = self._duplicates.find_by_url(stored.url) is not None
-                changed.append((url, score, schema.EXCLUDED if known else schema.QUEUED))
+                changed.append((url, score, schema.QUEUED))
         return changed
 
 

@@ -316,8 +316,6 @@ class CrawlState:
             return False  # keep the score of a start page
         kept = score if math.isfinite(score) else None
         state = UNFOLLOWED if score == -math.inf else QUEUED
-        if self.duplicates.find_by_url(self.urls[url_id]) is not None:
-            state = EXCLUDED
         self.urls.set_state(url_id, state, kept)
         if state == UNFOLLOWED:  # it may be queued with an earlier score
             self.frontier.remove(url_id)
@@ -342,14 +340,6 @@ class CrawlState:
             self.frontier.defer(url_id)
         self.is_deferring = True
         return None
-
-    def exclude_queued(self, url: str) -> None:
-        """Remove a URL from the frontier whose page was fetched under another URL."""
-        url_id = self.urls.get(url)
-        if url_id is None or url_id in self.in_flight or self.urls.state(url_id) != QUEUED:
-            return
-        self.frontier.remove(url_id)
-        self.urls.set_state(url_id, EXCLUDED, self.urls.score(url_id))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue start pages that are not queued yet, and return their number."""
@@ -471,9 +461,11 @@ def _restore_fetches(crawl: CrawlState, history: History) -> None:
         restored = RestoredFetch(fetch, repeats, last_of_seq, urls, scores)
         for part in crawl.parts:
             part.restore(restored)
-        if fetch.digest is not None and not repeats:
+        if fetch.duplicate_of is not None:
+            crawl.duplicates.add_copy(fetch.url, fetch.duplicate_of)
+        elif fetch.digest is not None:
             names = Duplicates.known_urls(crawl.urls[fetch.url], fetch.canonical)
-            crawl.duplicates.add(fetch.url, fetch.digest, names)
+            crawl.duplicates.add(fetch.url, fetch.digest, names, fetch.signature)
         fetch = following
     for _ in history.events(BYPASSED, RENDERED):
         crawl.count_refetch(200)

@@ -6,12 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.duplicates import MinHashIndex, sketch
+from focuscrawl.crawl.duplicates import MinHashIndex, is_sketch
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -235,24 +234,21 @@ class NearDuplicates(Part):
         """Discard all pages."""
         self._index = MinHashIndex(_MAX_PAGES)
 
-    def remember(self, url: int, minhash: bytes) -> None:
+    def remember(self, url: int, sketch: bytes) -> None:
         """Add a page that another crawl fetched."""
-        self._index.find_or_add(url, minhash)
+        self._index.find_or_add(url, sketch)
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a page of an earlier run to the index, and mark a near-duplicate."""
-        minhash = fetch.stored.minhash
-        if minhash is not None and not fetch.is_duplicate:
-            fetch.is_duplicate = self._index.find_or_add(fetch.stored.url, minhash) is not None
+        stored = fetch.stored
+        if is_sketch(stored.signature) and not fetch.is_duplicate:
+            near = self._index.find_or_add(stored.url, stored.signature)
+            fetch.is_duplicate = near is not None
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Compute the MinHash of a page, which is stored, and find its near-duplicate."""
-        assert visit.view is not None
-        if visit.view.kind in URL_LIST_KINDS:
-            return
-        visit.minhash = sketch(visit.view.words) or b""
-        if visit.minhash:
-            visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.minhash)
+        """Find the near-duplicate of a page that has enough words."""
+        if is_sketch(visit.signature):
+            visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.signature)
 
     def before_record(self, visit: PageVisit) -> None:
         """Add the event of a near-duplicate to the visit."""

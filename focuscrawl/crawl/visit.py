@@ -122,8 +122,8 @@ class PageVisit(Visit):
         False if the target of a redirect is fetched only on request of the spider.
     noindex : bool
         True if the page is not an item, because the crawl obeys its ``noindex``.
-    digest, minhash : bytes
-        Digest of the body, and MinHash sketch of the words.
+    digest, signature : bytes
+        Digest of the body, and signature of the text, see `focuscrawl.crawl.duplicates`.
     failure : str or None
         Error that the critic or the strategy raised for the page.
     other_language : str or None
@@ -131,7 +131,9 @@ class PageVisit(Visit):
     link_relevance : float or None
         Relevance by which its links are scored; None for the relevance of the page.
     duplicate_id : int or None
-        URL id of the earlier page that this page duplicates exactly.
+        URL id of the earlier page that this page duplicates.
+    same_bytes : bool
+        True if that page has the same bytes.
     near_duplicate : tuple of (int, float) or None
         URL id of the most similar earlier page, and the resemblance to that page.
     link_rows, newly_queued : list
@@ -168,11 +170,12 @@ class PageVisit(Visit):
         self.noindex = False
         self.canonical: str | None = None
         self.digest: bytes | None = None
-        self.minhash = b""
+        self.signature = b""
         self.failure: str | None = None
         self.other_language: str | None = None
         self.link_relevance: float | None = None
         self.duplicate_id: int | None = None
+        self.same_bytes = False
         self.near_duplicate: tuple[int, float] | None = None
         self.answer: AnswerRow | None = None
         self.link_rows: list[LinkRow] = []
@@ -186,7 +189,7 @@ class PageVisit(Visit):
 
     @property
     def is_duplicate(self) -> bool:
-        """True for an exact duplicate or a near-duplicate of an earlier page."""
+        """True for a duplicate or a near-duplicate of an earlier page."""
         return self.duplicate_id is not None or self.near_duplicate is not None
 
     @property
@@ -218,7 +221,7 @@ class PageVisit(Visit):
             size=self.bytes,
             title=self.title,
             canonical=self.canonical,
-            digest=None if self.digest is None else self.digest + self.minhash,
+            digest=None if self.digest is None else self.digest + self.signature,
             duplicate_of=self.duplicate_id,
             error=self.error,
             links=self.links,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from tqdm import tqdm
 
-from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.duplicates import Duplicates, text_signature
 from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
@@ -48,7 +48,9 @@ class JudgedWeb:
     probabilities : NDArray[np.float32] of shape (n_pages, n_classes)
         Class probabilities; zeros for fetches of relevance 0.
     content : NDArray[np.int64] of shape (n_pages,)
-        First page with the same content or canonical URL.
+        First page that the page duplicates, or the page itself.
+    body : NDArray[np.int64] of shape (n_pages,)
+        The same for pages with the same bytes, whose links are followed if they differ.
     bounds, targets : NDArray[np.int64]
         The links of page i lead to ``targets[bounds[i] : bounds[i + 1]]``.
     """
@@ -57,6 +59,7 @@ class JudgedWeb:
     classes: list[str]
     probabilities: NDArray[np.float32]
     content: Ints
+    body: Ints
     bounds: Ints
     targets: Ints
 
@@ -73,14 +76,15 @@ class JudgedWeb:
 
     def reachable(self, seeds: list[int]) -> list[int]:
         """Return the pages that a crawl from `seeds` without a budget fetches, without copies."""
-        stack, seen, contents = list(seeds), set(seeds), set()
+        stack, seen, fetched = list(seeds), set(seeds), _Fetched(self)
         reached = []
         while stack:
             page = stack.pop()
-            if int(self.content[page]) in contents:
+            if not fetched.is_duplicate(page):
+                reached.append(page)
+            elif not fetched.has_body(page):
                 continue
-            contents.add(int(self.content[page]))
-            reached.append(page)
+            fetched.add(page)
             new = [target for target in self.links(page) if target not in seen]
             seen.update(new)
             stack += new
@@ -92,15 +96,16 @@ class JudgedWeb:
         If the greedy crawl runs out of links, the remaining fetches of the budget count as lost.
         """
         heap = [(-np.inf, page) for page in seeds]
-        seen, contents = set(seeds), set[int]()
-        harvest, fetched = 0.0, 0
-        while heap and fetched < budget:
+        seen, fetched = set(seeds), _Fetched(self)
+        harvest, n = 0.0, 0
+        while heap and n < budget:
             _, page = heapq.heappop(heap)
-            if int(self.content[page]) in contents:
-                continue  # the oracle skips duplicates
-            contents.add(int(self.content[page]))
-            harvest += relevance[page]
-            fetched += 1
+            if not fetched.is_duplicate(page):
+                harvest += relevance[page]
+                n += 1
+            elif not fetched.has_body(page):  # the oracle knows duplicates without a fetch
+                continue
+            fetched.add(page)
             for target in self.links(page):
                 if target not in seen:
                     seen.add(target)
@@ -111,6 +116,25 @@ class JudgedWeb:
         """Return the indices of the pages with these URLs; unknown URLs are skipped."""
         known = {url: i for i, url in enumerate(self.urls)}
         return [known[url] for url in urls if url in known]
+
+
+class _Fetched:
+    """Finds duplicates of the pages that were fetched."""
+
+    def __init__(self, web: JudgedWeb) -> None:
+        self._web = web
+        self._contents: set[int] = set()
+        self._bodies: set[int] = set()
+
+    def is_duplicate(self, page: int) -> bool:
+        return int(self._web.content[page]) in self._contents
+
+    def has_body(self, page: int) -> bool:
+        return int(self._web.body[page]) in self._bodies
+
+    def add(self, page: int) -> None:
+        self._contents.add(int(self._web.content[page]))
+        self._bodies.add(int(self._web.body[page]))
 
 
 def judge_web(web: Web, critic: Critic) -> JudgedWeb:
@@ -125,7 +149,7 @@ def judge_web(web: Web, critic: Critic) -> JudgedWeb:
     """
     path = (
         cache_dir()
-        / "whole"
+        / "judged"
         / f"{web.fingerprint[:16]}-{_fingerprint_without_focus(critic)[:16]}.npz"
     )
     urls, classes = list(web.urls()), list(critic.classes)
@@ -153,12 +177,12 @@ def _judge_pages(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray
     numbers: dict[str | None, int] = {url: i for i, url in enumerate(urls)}
     probabilities = np.zeros((len(urls), len(critic.classes)), np.float32)
     content = np.arange(len(urls), dtype=np.int64)
-    by_name: dict[object, int] = {}
+    body, duplicates = content.copy(), Duplicates()
     bounds, targets = [0], []
     for i, url in enumerate(tqdm(urls, f"Judging all pages of {web.name}", unit="page")):
         answer = web.fetch(url)
         assert answer is not None
-        found, names = [], []
+        found = []
         location, page = answer.header("location"), HtmlAnswer.from_answer(answer, url)
         if 300 <= answer.status < 400 and location:
             found = [resolve_header(url, location)]
@@ -167,18 +191,26 @@ def _judge_pages(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray
             assert judged is not None
             probabilities[i] = judged[0]
             found = [link for link in view.links.urls if can_be_page(link)]
-            known_by = Duplicates.known_urls(url, view.canonical)
-            resolved = zip(known_by, web.resolve(known_by), strict=True)
-            names = [Duplicates.digest(answer.body), *(to or name for name, to in resolved)]
+            canonical = view.canonical
+            if canonical is not None:
+                canonical = web.resolve([canonical])[0] or canonical
+            digest, signature = Duplicates.digest(answer.body), text_signature(view.words)
+            names = Duplicates.known_urls(url, canonical)
+            original = duplicates.find(digest, names, signature)
+            if original is None:
+                duplicates.add(i, digest, names, signature)
+            else:
+                content[i] = original.url_id
+                if original.same_bytes and canonical != urls[original.url_id]:
+                    body[i] = original.url_id
         known = web.resolve([link for link in found if link is not None])
         # the traps of a synthetic web have more URLs than the web lists
         targets += [numbers[link] for link in dict.fromkeys(known) if link in numbers]
         bounds.append(len(targets))
-        content[i] = min((by_name[each] for each in names if each in by_name), default=i)
-        by_name.update(dict.fromkeys(names, int(content[i])))
     return {
         "probabilities": probabilities,
         "content": content,
+        "body": body,
         "bounds": np.array(bounds),
         "targets": np.array(targets, dtype=np.int64),
     }

@@ -195,7 +195,8 @@ def parse_page(
     Returns
     -------
     The page. Links of a page to itself are kept. Links to other than http(s) URLs are left out,
-    but not their leaves.
+    but not their leaves. A canonical URL that is neither the page's URL nor the target of another
+    link is the last link, because different pages often name one URL.
 
     Raises
     ------
@@ -230,6 +231,9 @@ def parse_page(
         base, [meta.canonical or "", *outline.references], used_encoding
     )
     links_cut += outline.truncate_links(count_within_limit(targets))
+    if meta.canonical and canonical not in (None, own_url) and canonical not in targets:
+        targets[len(outline.references) :] = [canonical]
+        outline.add_link(meta.canonical)
     feeds, translations = _alternates(base, meta, used_encoding)
     headings = outline.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(outline.leaves)

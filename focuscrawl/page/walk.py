@@ -152,7 +152,7 @@ class Outline:
     headings: list[tuple[str, int]] = field(default_factory=list)
 
     def add_link(self, reference: str) -> None:
-        """Add a link of a header field or a refresh, with an empty leaf after all others."""
+        """Add a link of a header field, refresh or canonical URL, with an empty last leaf."""
         self.references.append(reference)
         self.left.append(len(self.leaves))
         self.right.append(len(self.leaves))

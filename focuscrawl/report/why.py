@@ -384,18 +384,12 @@ _EXCLUSION = """
 SELECT detail FROM events WHERE kind = 'excluded' AND substr(detail, 1, length(:start)) = :start
 LIMIT 1
 """
-_ALIAS = """
-SELECT p.seq, u.url FROM page p JOIN url u ON u.id = p.url
-WHERE p.canonical = ? AND p.duplicate_of IS NULL ORDER BY p.seq LIMIT 1
-"""
 
 
 def _describe_excluded(store: CrawlStore, row: sqlite3.Row) -> str:
     start = f"{row['url']}: "
     for (detail,) in store.rows(_EXCLUSION, {"start": start}):
         return f"excluded: {one_line(detail[len(start) :], 120)}"
-    for seq, url in store.rows(_ALIAS, (row["url"],)):
-        return f"excluded: the same page is fetch {seq:,}, {url}"
     return "excluded: the crawl will not fetch the URL"
 
 

@@ -123,13 +123,12 @@ class BucketUrls:
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
     def mark_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Mark URLs as fetched, and excluded URLs and aliases of fetched pages as excluded."""
+        """Mark URLs as fetched, and URLs that may not be fetched as excluded."""
         at = self.positions(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
-        names = pages["names"].combine_chunks().flatten().to_numpy()
-        excluded_at = np.concatenate([np.array([*excluded], np.int64), names])
-        excluded_at = self.positions(excluded_at[self.known(excluded_at)])
+        excluded_ids = np.array([*excluded], np.int64)
+        excluded_at = self.positions(excluded_ids[self.known(excluded_ids)])
         excluded_at = excluded_at[self.state[excluded_at] != FETCHED]
         self.state[excluded_at], self._changed[excluded_at] = EXCLUDED, True
 

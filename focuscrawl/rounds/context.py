@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
-from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.duplicates import MAX_NAMING, Duplicates, is_sketch, shorten
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.traps import NearDuplicates, Quotas
 from focuscrawl.crawl_config import CrawlConfig
@@ -23,7 +23,7 @@ from focuscrawl.store.history import DIGEST
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _MIN_SECONDS = 60.0  # of a live round; opening a bucket takes some seconds
 _UNLIMITED = 1 << 62  # fetches of a host without delay
 _CACHED_BUCKETS = 64  # buckets whose content ids a process caches
+_CACHED_NAMES = 1000  # URLs of a bucket whose pages are cached
 _MAX_SKETCHES = 2_000  # last pages of a bucket that are compared by MinHash
 
 
@@ -218,32 +219,30 @@ class BucketDuplicates(Duplicates):
         super().__init__()
         self._context = context
         self._until = until
-        self._names = _names(context.tables, bucket, until)
         self._urls = urls
+        names = _names(context.tables, bucket, until)
+        # templates name one URL on many pages
+        self._pages_before = lru_cache(_CACHED_NAMES)(lambda id_: names.pages(id_, MAX_NAMING))
 
-    def find(self, digest: bytes, names: list[str]) -> int | None:
-        """Return the id of the URL of an earlier equal page; see `Duplicates.find`."""
-        found = super().find(digest, names)
+    def find_same_bytes(self, digest: bytes) -> int | None:
+        """Return the id of the URL of the earlier page with a digest, or None."""
+        found = super().find_same_bytes(digest)
         if found is not None:
             return found
-        known = [self.find_by_url(name) for name in names]
         content = content_id(digest)
         bucket = content_bucket(content, self._context.buckets)
         contents = _contents(self._context.tables.root, bucket, self._until)
-        same = self._add_url(contents.get(content))
-        return next((each for each in [*known, same] if each is not None), None)
+        same = contents.pages(content, 1)
+        return self._urls.add(same[0]["url"], 0, None) if same else None
 
-    def find_by_url(self, name: str) -> int | None:
-        """Return the id of the fetched page that the URL `name` belongs to."""
-        found = super().find_by_url(name)
-        return self._add_url(self._names.get(hashed_id(name))) if found is None else found
-
-    def _add_url(self, url: str | None) -> int | None:
-        return None if url is None else self._urls.add(url, 0, None)
+    def _pages_of(self, url: str) -> Iterator[tuple[int, bytes]]:
+        yield from super()._pages_of(url)
+        for page in self._pages_before(hashed_id(url)):
+            yield self._urls.add(page["url"], 0, None), shorten(page["digest"][DIGEST:])
 
 
-class _UrlIndex:
-    """Finds the URL of a page in tables by an id; only the ids are in memory.
+class _PageIndex:
+    """Finds the pages of an id in tables; only the ids are in memory.
 
     Parameters
     ----------
@@ -252,8 +251,8 @@ class _UrlIndex:
     lengths : sequence of int
         Number of rows of each table.
     ids : int64 (n,)
-    rows : int64 (n,), ascending
-        Row of each id in the concatenated tables; the first row of an id counts.
+    rows : int64 (n,)
+        Row of each id in the concatenated tables.
     """
 
     def __init__(
@@ -262,40 +261,46 @@ class _UrlIndex:
         self._tables = tables
         self._names = names
         self._starts = np.cumsum([0, *lengths])
-        self._ids, first = np.unique(ids, return_index=True)
-        self._rows = rows[first]
+        order = np.argsort(ids, kind="stable")
+        self._ids, self._rows = ids[order], rows[order]
 
-    def get(self, id_: int) -> str | None:
-        """Return the URL for an id; None if unknown."""
-        at = int(np.searchsorted(self._ids, id_))
-        if at == len(self._ids) or self._ids[at] != id_:
-            return None
-        row = self._rows[at]
-        table = int(np.searchsorted(self._starts, row, side="right")) - 1
-        here = np.array([row - self._starts[table]], np.int64)
-        (found,) = self._tables.read_rows(self._names[table], here)
-        url: str = found["url"][0].as_py()
-        return url
+    def pages(self, id_: int, most: int) -> list[dict[str, Any]]:
+        """Return the rows of the first pages with an id."""
+        start, end = np.searchsorted(self._ids, id_), np.searchsorted(self._ids, id_, "right")
+        rows = np.sort(self._rows[start : min(end, start + most)])
+        tables = np.searchsorted(self._starts, rows, side="right") - 1
+        return [
+            page
+            for table in np.unique(tables).tolist()
+            for part in self._tables.read_rows(
+                self._names[table], rows[tables == table] - self._starts[table]
+            )
+            for page in part.to_pylist()
+        ]
 
 
-def _names(tables: Tables, bucket: int, until: int) -> _UrlIndex:
+def _names(tables: Tables, bucket: int, until: int) -> _PageIndex:
     """Return an index of the pages of a bucket by the ids of their URLs."""
     names = tables.bucket_tables("known", bucket, until)
     parts = [tables.read(name, ["names"]) for name in names]
-    lists = pa.concat_tables([KNOWN.empty_table().select(["names"]), *parts])["names"]
-    row = np.repeat(np.arange(len(lists)), lists.combine_chunks().value_lengths().to_numpy())
-    ids = lists.combine_chunks().flatten().to_numpy()
-    return _UrlIndex(tables, names, [*map(len, parts)], ids, row)
+    rows = pa.concat_tables([KNOWN.empty_table().select(["names"]), *parts])
+    lists = rows["names"].combine_chunks()
+    lengths = lists.value_lengths().to_numpy()
+    row, ids = np.repeat(np.arange(len(lists)), lengths), lists.flatten().to_numpy()
+    # a page is first among the pages with its URL
+    is_own = np.isin(np.arange(len(ids)), np.cumsum(lengths) - lengths)
+    order = np.argsort(~is_own, kind="stable")
+    return _PageIndex(tables, names, [*map(len, parts)], ids[order], row[order])
 
 
 @lru_cache(maxsize=_CACHED_BUCKETS)
-def _contents(root: str, bucket: int, until: int) -> _UrlIndex:
+def _contents(root: str, bucket: int, until: int) -> _PageIndex:
     """Return an index of the pages by the content ids of a bucket, cached for the process."""
     tables = Tables(root)
     names = tables.bucket_tables("contents", bucket, until)
     parts = [tables.read(name, ["content"])["content"].to_numpy() for name in names]
     ids = np.concatenate([np.zeros(0, np.int64), *parts])
-    return _UrlIndex(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))
+    return _PageIndex(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))
 
 
 class BucketNearDuplicates(NearDuplicates):
@@ -311,7 +316,7 @@ class BucketNearDuplicates(NearDuplicates):
                 for row in rows
                 if row["digest"] is not None and row["duplicate_of"] is None
             ]
-            found = [each for each in sketches if each[1]] + found
+            found = [each for each in sketches if is_sketch(each[1])] + found
             if len(found) >= _MAX_SKETCHES:
                 break
         self._last = found[-_MAX_SKETCHES:]
@@ -319,5 +324,5 @@ class BucketNearDuplicates(NearDuplicates):
     def reset(self) -> None:
         """Forget the pages of this round."""
         super().reset()
-        for url, minhash in self._last:
-            self.remember(self._crawl.urls.add(url, 0, None), minhash)
+        for url, sketch in self._last:
+            self.remember(self._crawl.urls.add(url, 0, None), sketch)

@@ -107,7 +107,8 @@ CONTENT = pa.schema(
 KNOWN = pa.schema(
     [
         ("url", pa.string()),
-        ("names", pa.list_(_ID)),  # ids of the page's URLs on its host
+        ("names", pa.list_(_ID)),  # ids of the page's URL, and of its canonical URL on its host
+        ("digest", pa.binary()),  # of the body, then the signature of the text
     ]
 )
 PAGE = pa.schema(
@@ -125,7 +126,7 @@ PAGE = pa.schema(
         ("size", pa.int64()),
         ("title", pa.string()),
         ("canonical", pa.string()),
-        ("digest", pa.binary()),
+        KNOWN.field("digest"),
         CONTENT.field("content"),  # null for duplicates and responses that are not pages
         KNOWN.field("names"),
         ("duplicate_of", pa.string()),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.store.crawl_store import CrawlStore
 
-DIGEST = 16  # bytes of the digest of a body; in the store, the page's MinHash may follow
+DIGEST = 16  # bytes of the digest of a body; in the store, the signature of the text follows
 
 
 class StoredLink(NamedTuple):
@@ -60,8 +60,8 @@ class StoredFetch(NamedTuple):
         Id of the URL of an equal page.
     memo : bytes or None
         Bytes of the strategy about the links.
-    minhash : bytes or None
-        MinHash of the words; None for short pages and without near-duplicate detection.
+    signature : bytes
+        Signature of the text, see `focuscrawl.crawl.duplicates`; empty for duplicates.
     score : float or None
         Score of the URL when it left the frontier; None for seeds and redirect targets.
     is_revisit : bool
@@ -82,7 +82,7 @@ class StoredFetch(NamedTuple):
     digest: bytes | None = None
     duplicate_of: int | None = None
     memo: bytes | None = None
-    minhash: bytes | None = None
+    signature: bytes = b""
     score: float | None = None
     links: tuple[StoredLink, ...] = ()
     is_revisit: bool = False
@@ -214,7 +214,7 @@ _FETCHES = """
 SELECT p.seq, p.url, u.url, u.depth, u.referrer, p.status, p.error,
        p.relevance, p.topic, p.title, p.canonical, substr(p.digest, 1, :digest), p.duplicate_of,
        CASE WHEN :memos THEN (SELECT data FROM memo m WHERE m.seq = p.seq) END,
-       nullif(substr(p.digest, :digest + 1), x''), p.score
+       coalesce(substr(p.digest, :digest + 1), x''), p.score
 FROM page p JOIN url u ON u.id = p.url ORDER BY p.seq
 """
 _REVISITS = """

@@ -17,8 +17,8 @@ from focuscrawl.foundation.databases import memory_database
 SCHEMA_VERSION = 4
 
 QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
-#: states of a URL: in the frontier; with a row in `pages`; never to be fetched (robots.txt, or an
-#: alias of a fetched page); known, but the strategy follows no link to the URL
+#: states of a URL: in the frontier; with a row in `pages`; never to be fetched (such as by
+#: robots.txt); known, but the strategy follows no link to the URL
 STATES = ("queued", "fetched", "excluded", "unfollowed")
 
 _SCRIPT = """
@@ -54,7 +54,7 @@ CREATE TABLE page (
     size INTEGER NOT NULL,  -- bytes received
     title TEXT,
     canonical TEXT,  -- URL the page names as its canonical one
-    digest BLOB,  -- of the body of an HTML page, 16 bytes; then its MinHash
+    digest BLOB,  -- of the body of an HTML page, 16 bytes; then the signature of its text
     duplicate_of INTEGER REFERENCES url (id),
     error TEXT,  -- reason for a missing status or judgement
     links INTEGER NOT NULL,  -- links on the page

@@ -144,6 +144,7 @@ def whole() -> JudgedWeb:
             [[0, 0, 1], [0, 0.2, 0.8], [0.6, 0.4, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]], np.float32
         ),
         content=np.array([0, 1, 2, 3, 3, 5]),
+        body=np.arange(6),
         bounds=np.array([0, 2, 3, 4, 4, 4, 4]),
         targets=np.array([1, 2, 3, 4]),
     )

@@ -518,3 +518,24 @@ def test_headings_in_each_other_and_without_text() -> None:
 def test_a_program_in_a_heading_is_no_text_of_it() -> None:
     page = parse("<h1>Real<script>var x</script><style>b {}</style> name</h1>")
     assert headings(page) == [("Real name", 0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("/list", ["http://a.example/item", "http://a.example/list"]),
+        ("http://b.example/x", ["http://a.example/item", "http://b.example/x"]),
+        ("?page=2", ["http://a.example/item"]),
+        ("#top", ["http://a.example/item"]),
+        ("/item", ["http://a.example/item"]),
+        ("mailto:a@b.example", ["http://a.example/item"]),
+        ("", ["http://a.example/item"]),
+    ],
+)
+def test_the_canonical_url_of_another_page_is_the_last_link(name: str, found: list[str]) -> None:
+    markup = f"<link rel=canonical href='{name}'><p>text <a href=/item>item</a>".encode()
+    page = parse_page(markup, "http://a.example/list?page=2")
+    assert page.links.urls == found
+    assert page.tokens == ["text", "item"]
+    assert (page.links.right < page.n_leaves).all()
+    assert page.links.anchors == ["item", *([""] * (len(found) - 1))]

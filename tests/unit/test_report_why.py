@@ -31,7 +31,7 @@ def building(tmp_path: Path) -> Iterator[Building]:
         ("http://road.example/slow", "TimeoutError: 30 s are over"),
         ("http://hive.example/best", "rank 1 of 3"),
         ("http://hive.example/wax", "rank 2 of 3, the same score as 1 other URL"),
-        ("http://hive.example/h", "excluded: the same page is fetch 2, http://hive.exam"),
+        ("http://hive.example/h", "excluded: the crawl will not fetch the URL"),
         ("http://hive.example/secret", "excluded: Forbidden by robots.txt"),
         ("http://hive.example/login", "follows no link to the URL"),
     ],

@@ -235,7 +235,8 @@ def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_p
     pages = {url: linked(after, more=url) for url, after in pairwise(hosts)}
     pages[hosts[-1]] = linked("http://copy.example/", "http://h0.example/named", more="last")
     pages["http://copy.example/"] = pages[hosts[2]]
-    pages["http://h0.example/named"] = "<link rel=canonical href='/'><p>the first page"
+    head = "<link rel=canonical href='/'>"
+    pages["http://h0.example/named"] = head + pages[hosts[0]]
     twins = crawled(tmp_path, pages, hosts[0], size)
     assert twins.pop("http://copy.example/") == hosts[2]
     assert twins.pop("http://h0.example/named") == hosts[0]
@@ -251,6 +252,29 @@ def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_p
     ]
     assert sorted(row["url"] for rows in kept for row in rows) == hosts
     assert all(row["content"] % 3 == bucket for bucket, rows in enumerate(kept) for row in rows)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_rounds_find_the_duplicates_of_an_uninterrupted_crawl(size: int, tmp_path: Path) -> None:
+    host = "http://a.example"
+    lists = [f"{host}/list?page={n}" for n in range(14)]
+    copies = [f"{host}/list?page=1&print=1", f"{host}/list?print=1", f"{host}/y/"]
+    text = {n: " ".join(f"word{n}x{i}" for i in range(100)) for n in range(15)}
+    head = "<link rel=canonical href='/list'>"
+    pages = {
+        f"{host}/": linked(f"{host}/x/", *lists, f"{host}/list", f"{host}/last", more="start")
+    }
+    pages |= {url: f"{head}<p>{text[n]}" for n, url in enumerate(lists)}
+    pages[f"{host}/list"] = f"{head}<p>{text[14]}"
+    pages[f"{host}/last"] = linked(*copies, more="last")
+    pages[copies[0]] = f"{head}<p>{text[1]} printed"
+    pages[copies[1]] = f"{head}<p>{text[14]} printed"
+    pages |= {f"{host}/{folder}/": linked("item", more="index") for folder in "xy"}
+    pages |= {f"{host}/{folder}/item": linked(more=folder) for folder in "xy"}
+    twins = crawled(tmp_path, pages, f"{host}/", size)
+    found = {url: of for url, of in twins.items() if of is not None}
+    assert found == dict(zip(copies, (lists[1], f"{host}/list", f"{host}/x/"), strict=True))
+    assert twins.keys() == pages.keys()
 
 
 def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Path) -> None:

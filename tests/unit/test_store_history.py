@@ -54,7 +54,7 @@ def fetches_of(records: list[VisitRecord]) -> Iterator[tuple[Any, ...]]:
 
 def told(fetch: StoredFetch) -> tuple[Any, ...]:
     f = fetch
-    digest = None if f.digest is None else f.digest + (f.minhash or b"")
+    digest = None if f.digest is None else f.digest + (f.signature or b"")
     judged = (f.relevance, f.topic, f.canonical, digest, f.duplicate_of, f.memo)
     links = [tuple(link) for link in f.links]
     return f.seq, f.url, f.status, *judged, f.title, f.error, links, f.is_revisit
@@ -182,7 +182,7 @@ def test_nothing_yet(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_digest_and_the_minhash_behind_it(tmp_path: Path) -> None:
+def test_a_digest_and_the_signature_behind_it(tmp_path: Path) -> None:
     web = Shelf()
     web.page("/", "jazz " + " ".join(f"word{n}" for n in range(300)))
     crawl = open_crawl(tmp_path, web, "/")
@@ -192,6 +192,6 @@ def test_a_digest_and_the_minhash_behind_it(tmp_path: Path) -> None:
         (fetch,) = History(store).fetches()
         (digest,) = store.row("SELECT digest FROM page")
     assert fetch.digest is not None
-    assert fetch.minhash is not None
+    assert fetch.signature is not None
     assert len(fetch.digest) == DIGEST
-    assert fetch.digest + fetch.minhash == digest
+    assert fetch.digest + fetch.signature == digest

@@ -189,6 +189,7 @@ def web_of(
         classes=classes,
         probabilities=np.array(probabilities, np.float32),
         content=np.array(range(n) if content is None else content),
+        body=np.arange(n),
         bounds=np.cumsum([0, *map(len, links)]),
         targets=np.array([target for each in links for target in each]),
     )
