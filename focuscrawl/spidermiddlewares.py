@@ -64,8 +64,8 @@ def _url_id(response: Response) -> int:
 class FollowedMiddleware(Component):
     """Add requests for all links of a page to the callback's output (``FOCUSCRAWL_FOLLOW``).
 
-    The middleware is the nearest to the spider, so the project's own spider middlewares filter
-    these links by depth, length and site, too.
+    The middleware is the nearest to the spider, so the project's own spider middlewares filter the
+    added links by depth, length and site, too.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -176,7 +176,7 @@ def fetch_examples(
     max_distance: int | None = None,
     web: str | None = None,
 ) -> Web:
-    """Crawl example pages and pages linked from them, politely; return the recording.
+    """Crawl example pages and the pages that they link to, politely; return the recording.
 
     Parameters
     ----------

@@ -65,7 +65,8 @@ class Command(CrawlCommand):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Read the options; drop Scrapy's log lines about its own start.
 
-        ``-L`` or ``-s LOG_LEVEL`` restore these log lines, except the list of settings.
+        The options ``-L`` and ``-s LOG_LEVEL`` restore Scrapy's log lines, except the list of
+        settings.
         """
         super().process_options(args, opts)
         assert self.settings is not None

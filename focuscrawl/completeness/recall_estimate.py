@@ -125,7 +125,7 @@ class LinkCalibration:
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probability of each link that it leads to a relevant page.
+        """Return the probability that a link leads to a relevant page, for each link.
 
         Parameters
         ----------

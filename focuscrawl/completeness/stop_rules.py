@@ -93,7 +93,7 @@ class StopExpression:
         return None
 
     def describe(self, reason: str, estimate: RecallEstimate | None) -> str:
-        """Return which rule stopped the crawl, and the numbers that it compared.
+        """Return which rule stopped the crawl, and the numbers that the rule compared.
 
         Parameters
         ----------

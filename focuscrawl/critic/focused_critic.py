@@ -158,8 +158,8 @@ class FocusedCritic:
 def count_main_words(page: PageView) -> dict[str, int]:
     """Return the bag of words of the main text of a page.
 
-    The main text consists of texts of at least five words outside links and the title, and of the
-    texts next to them, such as links in a sentence. So menus, labels and calendars are left out.
+    The main text consists of texts of at least five words outside links and the title, and of
+    adjacent texts, such as links in a sentence. So menus, labels and calendars are left out.
     Numbers are not counted. The first two occurrences of a word of the host name are not counted,
     because they may be the site's name. A main text of fewer than ten words is ignored.
     """

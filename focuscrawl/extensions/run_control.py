@@ -42,7 +42,7 @@ class BoundedStop(Component):
     """Cancels slow downloads when the spider is closing, and queues their URLs again.
 
     Scrapy waits for every request in flight and for its retries, up to ``DOWNLOAD_TIMEOUT`` each.
-    This extension cancels these requests after ``FOCUSCRAWL_STOP_TIMEOUT`` seconds. Replays use
+    The extension cancels requests in flight after ``FOCUSCRAWL_STOP_TIMEOUT`` seconds. Replays use
     the extension only if they extract texts.
     """
 

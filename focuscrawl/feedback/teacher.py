@@ -1,8 +1,8 @@
 """Asks a language model (teacher) behind an OpenAI-compatible endpoint to judge pages.
 
 Titles, URLs and words of pages are untrusted and may contain prompt injections. A separate message
-contains these texts between random delimiters, in lower case and without punctuation. An answer
-must be a JSON object with one of three verdicts; any other answer is discarded.
+contains the untrusted texts between random delimiters, in lower case and without punctuation. An
+answer must be a JSON object with one of three verdicts; any other answer is discarded.
 """
 
 from __future__ import annotations

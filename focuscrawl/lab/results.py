@@ -172,7 +172,7 @@ class Results:
         return cls(folder, runs=runs, **about)
 
     def fetches(self, columns: Sequence[str] | None = None, **where: object) -> pd.DataFrame:
-        """Return a table with one row per fetch.
+        """Return the fetches of the study as a table with one row per fetch.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Rules for robots in pages and X-Robots-Tag header fields, and the names of crawlers in them."""
+"""Parse rules for robots, and names of crawlers, in pages and X-Robots-Tag header fields."""
 
 from __future__ import annotations
 

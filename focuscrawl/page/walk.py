@@ -417,7 +417,7 @@ def _form_encode(text: str) -> str:
 
 
 def find_srcdocs(root: etree._Element) -> list[etree._Element]:
-    """Return the first ``iframe`` elements of a page that have a ``srcdoc``."""
+    """Return the first ``iframe`` elements of a page that have an attribute ``srcdoc``."""
     frames = (each for each in root.iter("iframe") if each.get("srcdoc", "").strip())
     return [*islice(frames, _MAX_FRAMES)]
 

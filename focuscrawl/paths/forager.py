@@ -1,4 +1,4 @@
-"""Scores of URLs by the paths to them, rates of directories, and stopping on a site [C 3.2]."""
+"""Scores URLs by paths and by rates of directories, and decides when to leave a site [C 3.2]."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class SiteStopRule:
 
     @property
     def is_due(self) -> bool:
-        """Whether there were enough fetches for the next check."""
+        """Whether enough pages were fetched for the next check of the stop rule."""
         return len(self._evidence) >= self._seen + _EVERY
 
     def should_stop(self, goals: Floats) -> bool:

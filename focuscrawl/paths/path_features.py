@@ -328,8 +328,8 @@ class FeatureVocabulary:
     def values(self, rows: SparseRows) -> Floats:
         """Return the value of each feature: n^-1/2 if the row has n features of the same kind.
 
-        So the features of each kind form a vector of length 1. The words of a text are correlated:
-        with a value of 1 each, a hundred words of a page would outweigh the few words of an
+        So the features of each kind form a vector of length 1. The words of a text are correlated.
+        With a value of 1 per word, a hundred words of a page would outweigh the few words of an
         anchor.
         """
         row = np.repeat(np.arange(len(rows)), rows.lengths)

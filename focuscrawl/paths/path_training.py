@@ -46,7 +46,7 @@ _PENALTY = 10.0  # C of the calibration; keeps the slope finite if models recogn
 
 
 class WebPages:
-    """Pages and the links between them; links to URLs that the source lacks are left out.
+    """Pages of a web and the links between these pages; links to other URLs are left out.
 
     Pages are read from a recorded web again when needed; pages of the live web are cached.
     """

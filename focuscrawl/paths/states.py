@@ -163,8 +163,9 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
 
         V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'),    V_i(goal) = 1,
 
-    and 0 after the end. The reward of a state is its mean value over all positions of the training
-    paths, weighted by the probability of the state; 0 for states of probability 0.
+    and V is 0 after the end of the path. The reward of a state is its mean value over all
+    positions of the training paths, weighted by the probability of the state; 0 for states of
+    probability 0.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ def printed_rewards(
     """Return the reward of each state by equations 3 to 5 as printed in [C].
 
     R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), with 1 for a goal at the end n of the path
-    and 0 for other states there. The reward is the mean of R_n-k over k = 1 ... n - 1, weighted by
+    and 0 for other states at n. The reward is the mean of R_n-k over k = 1 ... n - 1, weighted by
     gamma^k, averaged over all paths. Rewards are scaled to a maximum of 1, which keeps the order
     of links. Equation 4 is printed with a sum up to k = n, but equation 3 does not define R_0, so
     k = n is left out.

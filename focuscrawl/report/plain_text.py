@@ -55,7 +55,7 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def escape_csv_cell(text: str) -> str:
-    """Return `text` for a CSV file, so that no spreadsheet computes it as a formula.
+    """Return `text` for a CSV file, so that no spreadsheet computes the text as a formula.
 
     An apostrophe, which spreadsheets do not show, is added before each possible formula: at the
     start, and after a semicolon, a tab or a line end, which some spreadsheets take as the end of a
@@ -93,7 +93,7 @@ def shorten_middle(text: str, width: int) -> str:
 
 
 def pluralize(n: int, thing: str) -> str:
-    """Return ``1 page``, ``2 pages``, ``2 fetches``."""
+    """Return a number with a noun, such as ``1 page``, ``2 pages`` or ``2 fetches``."""
     plural = "es" if thing.endswith("ch") else "s"
     return f"{n:,} {thing}{'' if n == 1 else plural}"
 

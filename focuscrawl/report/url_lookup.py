@@ -244,7 +244,7 @@ class RecordedPage:
 
 
 def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> RecordedPage:
-    """Read a page from the recording of a crawl, or from the web that it replays.
+    """Read a page from the recording of a crawl, or from the web that the crawl replays.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Contributions to the score of a URL; above 0 they raise the score."""
+    """Contributions to the score of a URL; contributions above 0 raise the score."""
 
     #: parts whose sum is the log-odds of the score; see `Apprentice.explain`
     parts: dict[str, float]

@@ -128,7 +128,7 @@ def encode_class(critic: str, topic: str) -> str:
 
 
 def start_crawl(context: StudioContext, crawl: NewCrawl) -> Job:
-    """Start a crawl, and wait until it is crawling."""
+    """Start a crawl, and wait until the crawl fetches pages."""
     path = context.folder.safe_path(crawl.name)
     try:
         with context.job_lock():

@@ -71,7 +71,7 @@ class TopicFiles:
 
     @property
     def examples_folder(self) -> Path:
-        """Folder of examples and of measured quality; `UserError` if it is a link."""
+        """Folder of examples and of measured quality; `UserError` for a symbolic link."""
         return self.folder.safe_path(f"{self.folder.name_of(self._base)}/{_EXAMPLES_FOLDER}")
 
     def critics(self) -> list[Path]:

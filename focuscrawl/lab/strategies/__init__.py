@@ -1,4 +1,4 @@
 """Strategies for comparison only; `focuscrawl.strategies` has those for use in crawls.
 
-Like any strategy they are found by name.
+The strategies for comparison are found by name, like any strategy.
 """

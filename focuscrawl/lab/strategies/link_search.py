@@ -74,7 +74,7 @@ class DepthLimited(LinkStrategy):
         return super().restore_page(page)
 
     def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
-        """Store the remaining depth of a page's children; -1 if they are not followed."""
+        """Store the remaining depth of a page's children; -1 if the links are not followed."""
         if len(page.targets):
             self._steps_left.grow(int(page.targets.max()) + 1)
             np.maximum.at(self._steps_left.data, page.targets, left)
@@ -188,7 +188,7 @@ class SharkSearch(DepthLimited):
         self._inherited = GrowingArray(np.float64)
 
     def score_followed(self, page: JudgedPage) -> Floats:
-        """Score links by inherited relevance and by the words in and around them."""
+        """Score links by inherited relevance and by the words in and around the links."""
         view, links = page.view, page.links
         texts = [view.links.anchors[i] for i in links.tolist()]
         anchor = self._similarity(self._anchors.read(texts))
