@@ -1,7 +1,7 @@
 """Train a few-shot critic from phrases, a few relevant pages and perhaps off-topic pages.
 
 The critic is the sum of two linear scorers. Each scorer is standardised: a score counts standard
-deviations above the mean of the *unlabelled* pages, a sample of the pages that the crawl meets.
+deviations above the mean of the *unlabelled* pages, a sample of the pages that the crawl fetches.
 
 - The *query* scorer is the TF-IDF cosine of a page with the phrases. With word embeddings, the
   cosine of the mean embeddings is added.

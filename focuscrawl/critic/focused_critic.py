@@ -104,7 +104,7 @@ class FocusedCritic:
         return judged
 
     def judge_words(self, words: Sequence[str]) -> Judgement:
-        """Judge single words of links; an empty word stands for a link without text."""
+        """Judge single words of links; an empty word means a link without text."""
         bags: list[Bag] = [{word: 1} if word else {} for word in words]
         if not isinstance(self.model, LogisticModel):
             return self.judge_bags(bags)

@@ -63,9 +63,9 @@ class Calibration:
     """Calibration of the model's Pr(goal) for sites that the model is not trained on.
 
     The training paths have only a few fails per goal, and the L2 penalty shrinks the weights. So
-    on a new site the model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals, though a
-    crawl meets about one goal in a hundred pages. `focuscrawl.paths.path_training.calibrate` fits
-    the likelihood ratios.
+    on a new site the model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals, although
+    about one page in a hundred is a goal. `focuscrawl.paths.path_training.calibrate` fits the
+    likelihood ratios.
 
     Attributes
     ----------

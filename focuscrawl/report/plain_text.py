@@ -71,9 +71,10 @@ def escape_csv_cell(text: str) -> str:
 def escape_csv_field(name: str, value: object) -> object:
     """Return the value of an exported column for a CSV file; only texts change.
 
-    A main text only gets an apostrophe in front, and only if it is a formula itself: a change
-    inside would spoil the offsets of its chunks. The writer must quote all texts, so that a
-    semicolon or a tab in a text starts no cell. Other columns are escaped by `escape_csv_cell`.
+    A main text that starts like a formula gets an apostrophe in front. Nothing is inserted inside
+    a main text, because the offsets of chunks would become invalid. The writer must quote all
+    texts, so that a semicolon or a tab in a text starts no cell. Other columns are escaped by
+    `escape_csv_cell`.
     """
     if not isinstance(value, str):
         return value

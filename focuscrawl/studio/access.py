@@ -56,8 +56,8 @@ HEADERS = {
 def load_token(root: Path) -> str:
     """Return the token for the studio of the folder `root`; create it if there is none.
 
-    The token file is private and in the user's state folder, because `root` may come from somebody
-    else. If the file cannot be written, each start of the studio has a new token.
+    The token file is private and in the user's state folder, because another person may have
+    created `root`. If the file cannot be written, each start of the studio has a new token.
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name

@@ -254,7 +254,7 @@ class BinnedValueModel(FittedModel):
 
 
 class Link(NamedTuple):
-    """The parts of a link that its features come from."""
+    """The parts of a link from which features are computed."""
 
     anchor: str
     url: str

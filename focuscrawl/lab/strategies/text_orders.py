@@ -156,10 +156,10 @@ class UrlKeywords(LinkStrategy):
 
     The order is that of ``BestFirstCrawlingStrategy`` with a ``KeywordRelevanceScorer`` in
     crawl4ai (<https://github.com/unclecode/crawl4ai>). A keyword counts if the decoded URL
-    contains it, also within a word, in upper or lower case. Of URLs with equal scores, URLs fewer
-    clicks from a start page come first. Anchors and relevance do not matter. Further ties are
-    broken by order of discovery, not alphabetically as in crawl4ai, and URLs are not fetched in
-    batches of ten.
+    contains it, also within a word, in upper or lower case. Of URLs with equal scores, the URL
+    with fewer clicks from a start page is fetched first. Anchors and relevance do not affect the
+    order. Further ties are broken by order of discovery, not alphabetically as in crawl4ai, and
+    URLs are not fetched in batches of ten.
 
     Parameters
     ----------
