@@ -116,7 +116,7 @@ class Way:
         self.expect(estimate).to_contain_text("3 of 3")
         self.expect(estimate).to_contain_text("for 60 fetches")
         picture(page, "new-crawl")
-        picture(page, "outlook", at="#start")
+        picture(page, "start-pages", at="#start")
         self.button("Start crawl")
         page.wait_for_url("**/live")
         self.live = page.url
@@ -180,7 +180,7 @@ class Way:
         self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
         download.wait_for()
-        picture(page, "take-home")
+        picture(page, "export")
         with page.expect_download() as downloaded:
             download.press("Enter")
         return Path(downloaded.value.path())
