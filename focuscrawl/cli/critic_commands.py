@@ -513,7 +513,7 @@ def _join_words(words: Sequence[str]) -> str:
     "--web",
     "webs",
     multiple=True,
-    help="Recorded web with the examples of the critic; repeatable.",
+    help="Recording (WARC file or index) with the examples of the critic; repeatable.",
 )
 @click.option(
     "--before",

@@ -58,7 +58,8 @@ _NO_CHANGE = "No page was judged, so nothing was changed"
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
 _WEB = click.option(
-    "--web", help="Recorded web with pages and examples that the crawl did not record."
+    "--web",
+    help="Recording (WARC file or index) with pages and examples that the crawl did not record.",
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
 _OUT = common_options.path_option(
@@ -239,7 +240,10 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 
 @click.command("neighbours")
 @common_options.DEFINITION
-@click.option("--web", help="Recorded web with the pages, if TOPIC.toml names no recorded web.")
+@click.option(
+    "--web",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none.",
+)
 @click.option(
     "--crawl",
     "crawls",

@@ -199,7 +199,7 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     help="Start pages of the first crawl: URLs or a file of URLs.  "
     "[default: the critic's examples]",
 )
-@click.option("--web", help="Recorded web to crawl.  [default: the live Web]")
+@click.option("--web", help="Recording (WARC file or index) to crawl.  [default: the live Web]")
 @click.option(
     "--crawl-dir", metavar="FOLDER", help="Folder of the crawl.  [default: crawls/TOPIC-TIME]"
 )

@@ -103,7 +103,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
     metavar="CLASSES",
     help="Relevant classes of --critic, separated by commas.",
 )
-@click.option("--web", help="Recorded web with the example pages.")
+@click.option("--web", help="Recording (WARC file or index) with the example pages.")
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
@@ -169,7 +169,8 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     help="Folder for the crawl that fetches the pages.",
 )
 @click.option(
-    "--web", help="Recorded web from which the command reads the pages.  [default: the live Web]"
+    "--web",
+    help="Recording (WARC file or index) that contains the pages.  [default: the live Web]",
 )
 @common_options.SETTINGS
 def fetch(
@@ -178,7 +179,7 @@ def fetch(
     """Fetch example pages politely, without following links; URL may also name a file of URLs.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
-    pages, run `topic train` with --web and the recording of the crawl.
+    pages, pass the recording of the crawl to `topic train --web`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -204,7 +205,7 @@ def fetch(
     "--web",
     "named",
     multiple=True,
-    help="Recorded web with the pages, if TOPIC.toml names no recorded web; repeatable.",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none; repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
