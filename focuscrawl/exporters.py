@@ -169,8 +169,8 @@ class WholeFileFeedStorage(FileFeedStorage):
 def check_feeds(settings: BaseSettings) -> None:
     """Raise `UserError` if a feed cannot be written.
 
-    Unusable files are folders, files below a file, crawl databases, and existing Parquet files to
-    append to. Parquet feeds also need PyArrow.
+    A feed cannot be written to a folder, to a path below a file, to a crawl database, or to the
+    end of a Parquet file. Parquet feeds also need PyArrow.
     """
     feeds = settings.getdict("FEEDS")
     for feed in map(str, feeds):

@@ -30,7 +30,7 @@ _KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom fo
 
 
 class RelevanceRates:
-    """Mean relevance of nested sets of URLs, each mean shrunk to the mean of the larger set.
+    """Mean relevance of nested sets of URLs; each mean is shrunk towards that of the larger set.
 
     Nested sets form a chain: for example, the URLs of a host, of a directory and of its
     subdirectory. If n fetches of a set have the total relevance r, and the larger set has the rate
@@ -130,7 +130,7 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return masks (n,): URLs with a fetched alias; URLs with one if queries are ignored."""
+        """Return masks (n,): URLs with a fetched alias; other URLs with an alias without query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
@@ -161,7 +161,7 @@ class UrlEvidence:
         margin: Floats,
         counts: Floats | None = None,
     ) -> None:
-        """Add n links of a table.
+        """Add n links of a `LinkTable` to the sums.
 
         Parameters
         ----------

@@ -255,7 +255,7 @@ class TrainingBuffer:
         return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
-        """Append judged URLs and drop the oldest beyond the capacity."""
+        """Append judged URLs, and drop the oldest URLs that exceed the capacity of the buffer."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
             self._clear()  # new arrays, since a training may still read the old arrays

@@ -180,7 +180,7 @@ class Options:
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return a copy with the options that a model depends on taken from `kept`."""
+        """Return a copy with those options of `kept` that determine the model."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 

@@ -29,7 +29,7 @@ def new_learner(options: Options) -> Learner:
     """Return an untrained learner with the prior weights of its kind.
 
     The prior of the linear regression is the tangent of the logistic prior at 1/2. The prior of
-    naive Bayes is the best-first baseline, R(u).
+    naive Bayes is the best-first baseline: the relevance R(u) of the linking page u.
     """
     prior = prior_weights(options)
     if options.learner == "nb":

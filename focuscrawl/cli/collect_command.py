@@ -78,7 +78,7 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Export the main text of a crawl's relevant pages, without duplicates, and a datasheet.
+    """Export the main text of a crawl's relevant pages without duplicates; write a datasheet.
 
     The command reads the pages from the crawl's recording. The crawl may still be running.
 

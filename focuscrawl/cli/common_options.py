@@ -216,7 +216,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar that counts pages; without a terminal, a single line with their number."""
+    """Progress bar that counts pages; without a terminal, a single line with the page count."""
 
     def __init__(self, title: str) -> None:
         self._title = title

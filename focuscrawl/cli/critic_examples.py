@@ -161,7 +161,7 @@ def describe_definition(definition: TopicDefinition) -> str:
 
 
 def judge_irrelevant(pages: Sequence[PageView]) -> list[float]:
-    """Return relevance 0 for every page; the critic of crawls that only fetch examples."""
+    """Return relevance 0 for every page; crawls that only fetch examples use this critic."""
     return [0.0] * len(pages)
 
 

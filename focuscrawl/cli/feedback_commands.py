@@ -99,7 +99,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Mark CLASS as another relevant class of the crawl in CRAWL_DIR, and apply the change.
+    """Count pages of CLASS as relevant, too, in the crawl in CRAWL_DIR.
 
     CLASS is a class of the crawl's critic, for example a class that an alarm proposes. The
     subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its

@@ -1,4 +1,4 @@
-"""``focuscrawl lab``: compare strategies on recorded webs."""
+"""``focuscrawl lab``: compare crawl strategies on recordings of the Web."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def lab() -> None:
-    """Compare crawl strategies on recorded webs."""
+    """Compare crawl strategies on recordings of the Web, such as WARC files."""
 
 
 @lab.command()

@@ -319,7 +319,7 @@ def extract(
     random_state: int,
     out: Path,
 ) -> None:
-    """Extract training paths from a recorded web or a crawl with labelled pages.
+    """Extract training paths from the labelled pages of a recording (WARC file) or a crawl.
 
     For each goal page, the command extracts one of the shortest paths from the start page of the
     site. A path to a dead end branches off from the shortest path to a goal and ends at a page

@@ -211,8 +211,7 @@ def fetch(
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
     """Train the critic of the topic definition TOPIC.toml, for a new crawl.
 
-    Without a recorded web, a polite crawl fetches the example pages and saves them in
-    --crawl-dir.
+    Without --web, a polite crawl fetches the example pages and saves them in --crawl-dir.
 
     \b
     focuscrawl topic train cycling.toml --out models/cycling
@@ -243,9 +242,9 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/.
 
-    Each class is printed with the number of its training examples, including those of its
-    subclasses, and some of their URLs. For a few-shot critic, the command also prints the phrases
-    that describe the topic.
+    For each class, the command prints the number of training examples, including examples of
+    subclasses, and the URLs of some examples. For a few-shot critic, the command also prints the
+    phrases that describe the topic.
 
     \b
     focuscrawl topic tree models/demo
@@ -375,8 +374,8 @@ def classify(
 ) -> None:
     """Classify pages, to find the classes that a topic definition should mark as relevant.
 
-    The command reads the pages from the recorded web --web. Without --web, a polite crawl fetches
-    the pages and saves them in --crawl-dir.
+    The command reads the pages from the recording --web, such as a WARC file. Without --web, a
+    polite crawl fetches the pages and saves them in --crawl-dir.
 
     \b
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz

@@ -1,4 +1,4 @@
-"""Processes the answer to the first fetch of a URL: judges, expands and records the visit."""
+"""Processes the answer to the first fetch of a URL: judges the page, queues links, records all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 class ScoredLinks(NamedTuple):
-    """A strategy's expansion of a page, and the score of each link, None if not followed."""
+    """A strategy's scores of the links of a page; None for a link that is not followed."""
 
     expansion: Expansion
     scores: list[float | None]

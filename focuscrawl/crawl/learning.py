@@ -24,8 +24,8 @@ class Learning(Part):
     """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
     In a replay, a model takes effect a fixed number of fetches after its training started
-    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays are equal.
-    In a live crawl a model takes effect immediately.
+    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays have the
+    same results. In a live crawl a model takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -45,8 +45,8 @@ class Part:
     For each visit, the loop calls `on_judged`, `before_record` and `on_recorded`. At the end, the
     loop calls `close`, and `release` when all records are on disk.
 
-    This class has no methods for actions of a single part, which the loop finds by its class
-    (`CrawlState.part`).
+    This class has no methods for actions of a single part. The loop finds a single part by its
+    class (`CrawlState.part`).
     """
 
     def reset(self) -> None:

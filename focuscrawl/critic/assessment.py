@@ -58,7 +58,7 @@ _MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
 class ClassResult(NamedTuple):
-    """Precision (NaN without predicted pages) and recall (NaN without labelled pages)."""
+    """Precision and recall of a class; NaN without predicted or labelled pages, respectively."""
 
     topic: str
     pages: int
@@ -156,7 +156,7 @@ def check_relevance(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check whether the relevance exceeds 1/2 on pages of `topics`, and only on these pages.
+    """Check whether the relevance exceeds 1/2 for pages of `topics`, and for no other pages.
 
     Other parameters and errors are those of `check_classes`.
     """

@@ -51,7 +51,7 @@ class TopicModel(Protocol):
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
         ...
 
 

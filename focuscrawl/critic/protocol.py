@@ -90,8 +90,8 @@ class CustomCritic:
     """A critic that calls a user's function with a sequence of `PageView`.
 
     The function returns n relevances in [0, 1], or a `Judgement`. A function that returns class
-    probabilities has an attribute ``classes``, the topic paths of the classes. Classes at or below
-    the topics of the crawl are marked.
+    probabilities has an attribute ``classes``, the topic paths of the classes. The classes at or
+    below the topics of the crawl count as relevant.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Pauses, resumes and stops a crawl: on commands of users, in limited time, with a stop reason."""
+"""Pauses, resumes and stops a crawl on users' commands, in limited time, with a stop reason."""
 
 from __future__ import annotations
 
