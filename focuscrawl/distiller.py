@@ -1,4 +1,4 @@
-"""Hubs and authorities by relevance-weighted HITS (methods 7; F99 section 3.2)."""
+"""Hubs and authorities by relevance-weighted HITS (methods.md 7; F99 section 3.2)."""
 
 from __future__ import annotations
 

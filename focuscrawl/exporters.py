@@ -71,7 +71,7 @@ class ParquetItemExporter(BaseItemExporter):
     """Export items as Parquet: ``-O pages.parquet``.
 
     Feeds of fetches, and feeds without items, have the columns and types of `Visit`. With
-    ``FOCUSCRAWL_TEXT``, the columns are those of `TextVisit`. For items of other classes, the
+    ``FOCUSCRAWL_TEXT``, the columns are the fields of `TextVisit`. For items of other classes, the
     first row group determines the columns. Memory holds one row group: 10,000 items, or 16 million
     characters.
 

@@ -23,8 +23,8 @@ _BITS = 19  # size of the tables; two keys that collide share one rate
 _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
 _NO_SLOT = np.uint32(1 << _BITS)  # its sums stay 0
-PRIOR = 0.05  # mean relevance expected before the first fetch (methods 5: p0)
-_PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods 5)
+PRIOR = 0.05  # mean relevance expected before the first fetch (methods.md 5: p0)
+_PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods.md 5)
 _SUMS = ("weight", "relevance", "reading", "margin", "around")
 _KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom forgotten
 
@@ -67,7 +67,7 @@ class RelevanceRates:
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Record one fetch; `keys` has the keys of the sets in the chain, 0 for no set."""
+        """Record one fetch; `keys` are the keys of the sets that contain the URL, 0 for no set."""
         for slot in {key & _SLOTS for key in keys.tolist() if key}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0

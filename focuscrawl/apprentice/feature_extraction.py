@@ -198,8 +198,8 @@ class WordEvidence:
 
     Judging the text of every link takes too long, so the critic judges each word once, as a page
     that contains only that word. The evidence of a text is the sum over its words. For naive
-    Bayes, the sum equals the judgement of the text (methods 2). For other critics, the sum is an
-    approximation.
+    Bayes, the sum equals the judgement of the text (methods.md 2). For other critics, the sum is
+    an approximation.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ class JudgedUrls(NamedTuple):
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
-        """Return the last `n` judged URLs, or all if there are fewer."""
+        """Return the last `n` judged URLs, or all if fewer URLs were judged."""
         first = max(0, len(self.urls) - n)
         return JudgedUrls._make(column[first:] for column in self)
 

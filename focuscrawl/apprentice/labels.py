@@ -80,7 +80,7 @@ class TunnelRewards:
     """Labels that reward an irrelevant page for the relevant pages found through that page.
 
     Let R(v) be the relevance of a page v, and v_1, v_2, ... the pages found through v, in the
-    order fetched. The reward of v is (methods 6)::
+    order fetched. The reward of v is (methods.md 6)::
 
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
@@ -133,8 +133,8 @@ class GradedLabels:
     """Labels that are linear in the log-odds of the relevance.
 
     Naive Bayes treats words as independent, so its relevance is close to 0 or 1 on nearly every
-    page (methods 2). The log-odds still distinguish clearly relevant pages from borderline pages.
-    With the log-odds l = log R(v) / (1 - R(v)) of a page v, the grade of v is::
+    page (methods.md 2). The log-odds still distinguish clearly relevant pages from borderline
+    pages. With the log-odds l = log R(v) / (1 - R(v)) of a page v, the grade of v is::
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
@@ -160,7 +160,7 @@ class GradedLabels:
             self._n += 1
 
     def grade(self, relevance: Floats) -> Floats:
-        """Return the grades of `relevance` (n,) on the present scale."""
+        """Return the grades of the given `relevance` (n,) on the present scale."""
         half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
         return np.where(relevance > 0.0, 0.5 + half, 0.0)
 

@@ -334,7 +334,7 @@ class LinkTable:
         self.target.extend(features.targets)
 
     def without_pages(self, forgotten: Bools, n_links: int) -> Self:
-        """Return a new table with the first `n_links` links, without those of `forgotten` pages.
+        """Return a new table with the first `n_links` links, without links of `forgotten` pages.
 
         Parameters
         ----------

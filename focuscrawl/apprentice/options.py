@@ -225,7 +225,7 @@ def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float6
 
 
 def prior_weights(options: Options) -> list[float]:
-    """Return the prior weights of the k inputs, then that of the intercept."""
+    """Return the prior weights of the k inputs, followed by the prior weight of the intercept."""
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
     return [*(weights * active_inputs(options)).tolist(), PRIOR_INTERCEPT]

@@ -180,7 +180,7 @@ def _train_on_labels(
 def _read_labels_or_dmoz(
     name: str, *, min_examples: int | None, max_examples: int, random_state: int, **_: Any
 ) -> list[Label]:
-    """Read a table of labels, or the examples of a Dmoz dump after pruning (methods 2)."""
+    """Read a table of labels, or the examples of a Dmoz dump after pruning (methods.md 2)."""
     if ".rdf" not in Path(name).name:
         return read_labels(name)
     click.echo(f"Reading topics of {name}", err=True)

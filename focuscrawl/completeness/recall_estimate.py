@@ -118,7 +118,7 @@ class LinkCalibration:
         self._found = [_PRIOR] * (len(_EDGES) + 1)
 
     def learn(self, score: float, *, relevant: bool) -> None:
-        """Add the outcome of a link that had `score` when it was fetched."""
+        """Add the outcome of the fetch of a link that had the given `score` before the fetch."""
         expected = min(max(score, _LEAST), 1.0) if self._scores_are_relevance else _UNKNOWN
         at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected

@@ -147,7 +147,7 @@ class CrawlFolder:
             return CrawlPhase.CRAWLING
 
     def set_phase(self, phase: CrawlPhase) -> None:
-        """Write the phase of this process into the lock file, if this process has the lock."""
+        """Write the phase of this process to the lock file, if this process holds the lock."""
         if self._lock.is_locked:
             # on a full disk the file keeps the last phase
             with (

@@ -109,7 +109,7 @@ class Duplicates:
         yield from self._by_url.get(url, ())
 
     def add(self, url_id: int, digest: bytes, urls: list[str], signature: bytes) -> None:
-        """Add a fetched page that is no duplicate; the parameters are those of `find`."""
+        """Add a fetched page that is no duplicate; the parameters are the same as for `find`."""
         self._by_digest.setdefault(digest, url_id)
         page = url_id, shorten(signature)
         for own, url in zip((True, False), urls, strict=False):

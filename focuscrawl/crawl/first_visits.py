@@ -85,7 +85,7 @@ def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict 
 class FirstVisits:
     """Processes the answers to first fetches of URLs.
 
-    Redirects, errors, duplicates and answers that are not pages have relevance 0 (methods 1).
+    Redirects, errors, duplicates and answers that are not pages have relevance 0 (methods.md 1).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class FirstVisits:
             visit.probabilities = None if probabilities is None else probabilities[0]
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Report the visit to the strategy; return the page if its links have to be scored."""
+        """Report the fetch to the strategy; return the page if its links must be scored."""
         if visit.is_redirect:
             self._follow_redirect(visit)
         try:

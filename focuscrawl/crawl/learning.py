@@ -1,4 +1,4 @@
-"""Training of the strategy in a background thread of the crawl [A02 section 2.3, methods 5]."""
+"""Training of the strategy in a background thread of the crawl [A02 section 2.3, methods.md 5]."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Learning(Part):
         self._start_if_due()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Start training if it is due and not running."""
+        """Start a training of the strategy if a training is due and none is running."""
         self._start_if_due()
 
     def wait(self, now: float) -> float | None:

@@ -318,7 +318,7 @@ class Crawl(CrawlState):
                 pass
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Run the first step of `expand`; return the page if its links have to be scored.
+        """Run the first step of `expand`; return the page if the page's links must be scored.
 
         The second step of an expansion is `score`, which is slow for many links and may run in any
         thread. The last step is `finish_expansion`. Between the steps of an expansion,

@@ -53,7 +53,7 @@ class Part:
         """Discard all state; every fetch will be restored with another critic and strategy."""
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Process a fetch of an earlier run; fetches are restored in their original order."""
+        """Process a fetch of an earlier run; the loop passes fetches in their original order."""
 
     def on_restored(self) -> None:
         """Prepare to continue the earlier run, after every fetch was restored."""
@@ -90,10 +90,10 @@ class Part:
         """Process a page, site map or feed that was judged, before its links are scored."""
 
     def before_record(self, visit: PageVisit) -> None:
-        """Process a visit before it is recorded; may append to its `PageVisit.events`."""
+        """Process a visit before the loop records it; may append to `PageVisit.events`."""
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Process a visit after it was recorded and counted."""
+        """Process a visit after the loop has recorded and counted it."""
 
     def close(self) -> None:
         """Stop background work; state changes are stored together with the stop reason."""

@@ -370,7 +370,7 @@ def rejudge_crawl(
 
 
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
-    """Request that the crawl in ``folder`` uses another critic, now or when it is resumed."""
+    """Request that the crawl in ``folder`` uses another critic, now or after it is resumed."""
     content = {"critic": critic_name, "topic": topic, "web": web}
     with update_lock(folder / REQUEST_FILE):
         write_atomically(folder / REQUEST_FILE, json.dumps(content))

@@ -1,4 +1,4 @@
-"""Revisits of pages that earlier crawls fetched, by their knowledge file (methods 8)."""
+"""Revisits of pages that earlier crawls fetched, by their knowledge file (methods.md 8)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MIN_PAGES = 10_000
 
 
 class KnownPages:
-    """Pages that earlier crawls fetched, and the gain expected from visiting each again.
+    """Pages that earlier crawls fetched, and the gain expected from fetching each page again.
 
     Parameters
     ----------

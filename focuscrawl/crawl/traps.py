@@ -89,7 +89,7 @@ class Quotas:
         return quotas
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows from which `from_rows` restores these quotas."""
+        """Yield the rows from which `from_rows` can restore the quotas."""
         for quota in self._quotas.values():
             yield {
                 "name": quota.name,

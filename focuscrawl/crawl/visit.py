@@ -105,7 +105,7 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` in progress, which a crawl judges, expands and then records (methods 1 to 5).
+    """A `Visit` in progress, which a crawl judges, expands and then records (methods.md 1 to 5).
 
     Code may change `relevance` before `Crawl.expand`; the new value replaces that of the critic.
     Feed exports contain the fields of `Visit` only.

@@ -158,7 +158,7 @@ def check_relevance(
 ) -> CheckReport:
     """Check whether the relevance exceeds 1/2 for pages of `topics`, and for no other pages.
 
-    Other parameters and errors are those of `check_classes`.
+    The other parameters and the errors are the same as for `check_classes`.
     """
     rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))
@@ -330,9 +330,9 @@ def check_few_examples(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a critic with its predecessor on the new examples.
+    """Comparison of a newly trained critic with the previous critic on the new examples.
 
-    The new examples are held out from both critics.
+    The previous critic was not trained on the new examples, and the new critic is cross-validated.
 
     Attributes
     ----------

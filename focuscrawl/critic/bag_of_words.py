@@ -127,7 +127,7 @@ class ClassCounts:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRows:
-    """Labelled pages as one sparse matrix over all their words.
+    """Labelled pages as one sparse matrix of word counts.
 
     Attributes
     ----------

@@ -211,8 +211,8 @@ class LogisticModel:
     Notes
     -----
     The weights of logistic regression are fitted to pages of hundreds of words, but a link has
-    about three. In naive Bayes, the evidence of each word stands alone and adds up (methods 2). So
-    naive Bayes judges link texts better (studies of critics).
+    about three. In naive Bayes, the evidence of each word stands alone and adds up (methods.md 2).
+    So naive Bayes judges link texts better (studies of critics).
     """
 
     kind: ClassVar[str] = "discriminative"

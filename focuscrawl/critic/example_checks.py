@@ -180,7 +180,7 @@ def score_held_out(
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Score pages by cross-validation, or by the critic itself if there are too few examples.
+    """Score pages by cross-validation or, with too few examples, by the critic itself.
 
     Returns
     -------

@@ -206,7 +206,8 @@ def fit_phrases(
 ) -> LogisticModel:
     """Train a critic from phrases alone, without any page.
 
-    The document frequencies and the mean embedding are those of generated pages in `languages`.
+    The document frequencies and the mean embedding are computed from generated pages in
+    `languages`.
     """
     if languages is None:
         languages = detect_languages((), (), phrases)

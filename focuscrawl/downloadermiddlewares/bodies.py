@@ -98,10 +98,10 @@ class WarcMiddleware(Component):
     file ``pages.warc.gz``, but only for crawls of the live Web without a knowledge file, because
     no other copy of their pages exists.
 
-    The middleware sits nearest to the downloader, so it records compressed bodies, robots.txt,
-    retries and redirects. A relative file name is relative to the crawl's folder. A resumed crawl
-    appends to the file. With ``FOCUSCRAWL_WARC_SIZE``, a new file is started when a file reaches
-    this size.
+    The middleware is the one nearest to the downloader, so it records compressed bodies,
+    robots.txt, retries and redirects. A relative file name is relative to the crawl's folder. A
+    resumed crawl appends to the file. With ``FOCUSCRAWL_WARC_SIZE``, a new file is started when a
+    file reaches this size.
     """
 
     def __init__(self, crawler: Crawler) -> None:

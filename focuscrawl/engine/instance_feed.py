@@ -39,7 +39,7 @@ class Instance:
     anchor : str
         Text of the link.
     features : tuple of str
-        Distinct words around the link with DOM offset, ``word@offset`` (methods 4.2).
+        Distinct words around the link with DOM offset, ``word@offset`` (methods.md 4.2).
     score : float or None
         Score of the link when it was found; None if not followed.
     relevance_source, relevance_target : float

@@ -233,7 +233,7 @@ class Frontier:
     def pop(self, now: float) -> int | None:
         """Remove and return the best URL whose host has a free slot; None without such a host.
 
-        The URL is in flight until `release`.
+        The URL is in flight until `release` is called.
         """
         url = self.peek(now)
         if url is not None:
@@ -294,7 +294,7 @@ class Frontier:
             self._set_state(url, NOT_QUEUED)
 
     def defer(self, url: int) -> None:
-        """Exclude `url` from `pop` until `readmit`, if the URL is queued."""
+        """If `url` is queued, exclude it from the results of `pop` until `readmit` is called."""
         if url < len(self._state) and self._state.data[url] == QUEUED:
             self._set_state(url, DEFERRED)
 

@@ -97,7 +97,7 @@ class LinkStrategy(Strategy):
 
 
 class BestFirst(LinkStrategy):
-    """Best-first: the score of v is the maximum of R(u) over all known links (u, v) (methods 3).
+    """Best-first: the score of v is the maximum of R(u) over known links (u, v) (methods.md 3).
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Priority of v = R(v): greedy best-first on the true relevance of targets (methods 1).
+    """Priority of v = R(v): greedy best-first on the true relevance of targets (methods.md 1).
 
     The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. The oracle
     shows in studies how little loss is possible on a recorded web. The oracle is not optimal,
