@@ -38,10 +38,11 @@ _LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 class FocusedCrawling:
     """Add-on, enabled by ``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}``.
 
-    The spider's start requests are the seeds. The crawl judges every page, scores its links, and
-    fetches the link with the best score next. Requests of the spider keep their callback, meta and
-    headers; pages that the spider did not request go to ``FOCUSCRAWL_CALLBACK``. The arguments of
-    ``scrapy crawl focused`` are settings: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
+    The spider's start requests are the start pages of the crawl. The crawl judges every page,
+    scores its links, and fetches the link with the best score next. Requests of the spider keep
+    their callback, meta and headers; pages that the spider did not request go to
+    ``FOCUSCRAWL_CALLBACK``. With the add-on, settings replace the arguments of ``scrapy crawl
+    focused``: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Hubs and authorities by relevance-weighted HITS (methods 7; F99 section 3.2)."""
+"""Hubs and authorities by relevance-weighted HITS (methods.md 7; F99 section 3.2)."""
 
 from __future__ import annotations
 
@@ -79,10 +79,11 @@ class Distiller:
         a(v) = R(v) * sum of w(u, v) * h(u)
         h(u) = R(u) * sum of w'(u, v) * a(v)
 
-    So relevant hubs give no score to irrelevant pages, and irrelevant pages no score to relevant
-    authorities. Damping [Bharat & Henzinger 1998] limits the influence of a site. Each of k links
-    from a site to a page has the weight w = 1/k. Each of l links from a page to authorities of a
-    site has the weight w' = 1/l. Unfetched pages give no score to hubs; see `score_unfetched`.
+    So relevant hubs give no score to irrelevant pages, and irrelevant pages give no score to
+    relevant authorities. Damping [Bharat & Henzinger 1998] limits the influence of a site. If k
+    links lead from one site to a page, each of these links has the weight w = 1/k. If l links lead
+    from a page to authorities on the same site, each of these links has the weight w' = 1/l.
+    Unfetched pages give no score to hubs; see `score_unfetched`.
 
     Parameters
     ----------
@@ -160,7 +161,8 @@ class Distiller:
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return the authority scores that unfetched pages would have if they were relevant.
 
-        The score of a page is its authority score, before scaling, for R(v) = 1.
+        The score of a page v is the authority score of v before scaling, computed for the
+        relevance R(v) = 1.
 
         Parameters
         ----------
@@ -259,7 +261,7 @@ def _suffixes() -> TLDExtract:
 
 
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """Return for each URL its own id, a duplicate's original, or a redirect's target.
+    """For each URL, return the id of its original (duplicates), its target (redirects) or itself.
 
     The target of a redirect is known only if no link led to the target before. The crawl then
     stores the redirect as referrer of the target, and a referrer without links is a redirect.

@@ -18,6 +18,6 @@ class RequestCancelledError(Exception):
 class WorkerError(Exception):
     """A child process cannot start, or an installed library is incomplete.
 
-    The pages are not at fault, so no failure of a page is recorded. The message is one line with
-    the cause. Commands print the message like a `UserError` and exit with code 1.
+    The pages do not cause the error, so no failure of a page is recorded. The message is one line
+    with the cause. Commands print the message like a `UserError` and exit with code 1.
     """

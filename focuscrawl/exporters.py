@@ -71,7 +71,7 @@ class ParquetItemExporter(BaseItemExporter):
     """Export items as Parquet: ``-O pages.parquet``.
 
     Feeds of fetches, and feeds without items, have the columns and types of `Visit`. With
-    ``FOCUSCRAWL_TEXT``, the columns are those of `TextVisit`. For items of other classes, the
+    ``FOCUSCRAWL_TEXT``, the columns are the fields of `TextVisit`. For items of other classes, the
     first row group determines the columns. Memory holds one row group: 10,000 items, or 16 million
     characters.
 
@@ -169,8 +169,8 @@ class WholeFileFeedStorage(FileFeedStorage):
 def check_feeds(settings: BaseSettings) -> None:
     """Raise `UserError` if a feed cannot be written.
 
-    Unusable files are folders, files below a file, crawl databases, and existing Parquet files to
-    append to. Parquet feeds also need PyArrow.
+    A feed cannot be written to a folder, to a path below a file, to a crawl database, or to the
+    end of a Parquet file. Parquet feeds also need PyArrow.
     """
     feeds = settings.getdict("FEEDS")
     for feed in map(str, feeds):

@@ -1,4 +1,4 @@
-"""The class `Apprentice` scores URLs and is trained online; functions save and read its model."""
+"""The class `Apprentice` scores URLs and is trained online; functions save and read it."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl a
 class Apprentice:
     """A model that scores URLs and is trained while the crawl runs.
 
-    The score of a URL v is its expected value: the probability that v is relevant, or that v leads
+    The score of a URL v is its expected training label: the relevance of v, or a reward if v leads
     to relevant pages (`TunnelRewards`). The default model is a logistic regression with one
     instance per URL. The instance of v has the mean hashed features of all links into v and of the
     linking pages, the words of the URL v, and the inputs `focuscrawl.apprentice.options.INPUTS`.
     The prior weights of the inputs (`PRIOR_WEIGHTS`) order the frontier until the first training.
 
-    Training uses the inputs that a URL had when the URL was fetched. So the relevance rate of a
-    directory, an input, never includes the page to be predicted.
+    Training uses the inputs that a URL had when the URL was fetched. Hence the input "relevance
+    rate of the directory" never includes the page whose relevance is predicted.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Apprentice:
             return self.table.url_row.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Record the outcome of a fetch, failed or not; call this before `expand` of the page."""
+        """Record the outcome of a fetch, successful or failed, before `expand` for its page."""
         with self.lock:
             self.table.grow(url + 1)
             if self._resume_point is None and self.scorer.evidence.has_links(url):
@@ -133,7 +133,7 @@ class Apprentice:
             self._continue_resume()
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record the outcome of a fetch of an earlier round; add no training instance."""
+        """Record a fetch of an earlier round (batch of fetches), but add no training instance."""
         with self.lock:
             self.memory.observe_earlier_fetch(url, relevance)
 
@@ -248,7 +248,7 @@ class Apprentice:
         )
 
     def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
-        """Replace the model; score the targets of links that were found during the training."""
+        """Use the newly trained model; score the targets of links found during the training."""
         with self.lock:
             self.scorer, self.version = update.scorer, update.version
             self.memory.store_scores(update.urls, update.scores)
@@ -341,7 +341,7 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Start from the `export` of an earlier crawl; raise an error for other bytes."""
+        """Start with the model that an earlier crawl exported; raise an error for other bytes."""
         arrays = unpack_finite_arrays(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
@@ -418,7 +418,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """The latest judged URLs of all buckets of hosts, at most about ``options.memory`` URLs."""
+    """The latest judged URLs of all groups of hosts, at most about ``options.memory`` URLs."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -23,14 +23,14 @@ _BITS = 19  # size of the tables; two keys that collide share one rate
 _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
 _NO_SLOT = np.uint32(1 << _BITS)  # its sums stay 0
-PRIOR = 0.05  # mean relevance expected before the first fetch (methods 5: p0)
-_PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods 5)
+PRIOR = 0.05  # mean relevance expected before the first fetch (methods.md 5: p0)
+_PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods.md 5)
 _SUMS = ("weight", "relevance", "reading", "margin", "around")
 _KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom forgotten
 
 
 class RelevanceRates:
-    """Mean relevance of nested sets of URLs, each mean shrunk to the mean of the larger set.
+    """Mean relevance of nested sets of URLs; each mean is shrunk towards that of the larger set.
 
     Nested sets form a chain: for example, the URLs of a host, of a directory and of its
     subdirectory. If n fetches of a set have the total relevance r, and the larger set has the rate
@@ -67,7 +67,7 @@ class RelevanceRates:
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Record one fetch; `keys` has the keys of the sets in the chain, 0 for no set."""
+        """Record one fetch; `keys` are the keys of the sets that contain the URL, 0 for no set."""
         for slot in {key & _SLOTS for key in keys.tolist() if key}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0
@@ -130,7 +130,7 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return masks (n,): URLs with a fetched alias; URLs with one if queries are ignored."""
+        """Return masks (n,): URLs with a fetched alias; other URLs with an alias without query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
@@ -161,7 +161,7 @@ class UrlEvidence:
         margin: Floats,
         counts: Floats | None = None,
     ) -> None:
-        """Add n links of a table.
+        """Add n links of a `LinkTable` to the sums.
 
         Parameters
         ----------

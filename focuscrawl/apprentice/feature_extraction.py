@@ -194,12 +194,12 @@ class FeatureExtractor:
 
 
 class WordEvidence:
-    """The evidence of words for each class: log Pr(c|word) - log Pr(c), cached.
+    """Caches the evidence of each word for each class c: log Pr(c|word) - log Pr(c).
 
     Judging the text of every link takes too long, so the critic judges each word once, as a page
     that contains only that word. The evidence of a text is the sum over its words. For naive
-    Bayes, the sum equals the judgement of the text (methods 2). For other critics, the sum is an
-    approximation.
+    Bayes, the sum equals the judgement of the text (methods.md 2). For other critics, the sum is
+    an approximation.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ class WordEvidence:
 
 
 class TextEvidence:
-    """The cached evidence of short texts, since pages repeat anchors and URLs.
+    """Caches the evidence of short texts, because many pages repeat link texts and URLs.
 
     Parameters
     ----------

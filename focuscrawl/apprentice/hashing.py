@@ -1,7 +1,8 @@
 """The hashing trick, sparse rows of hashed features, and records of arrays stored as bytes.
 
-For the links of one page, `scipy.sparse` takes three times as long and adds values in another
-order. Only `focuscrawl.apprentice.learners` uses `scipy.sparse`, for one matrix of all instances.
+For the links of one page, `scipy.sparse` takes three times as long as this module and adds values
+in another order. Only `focuscrawl.apprentice.learners` uses `scipy.sparse`, for one matrix of all
+instances.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ class PackedRecord:
 
 
 class WordHashes:
-    """A cache of word hashes; reading a cached hash costs a tenth of hashing the word.
+    """A cache of word hashes; reading a hash takes a tenth of the time of hashing the word.
 
     Parameters
     ----------
@@ -214,7 +215,7 @@ class WordHashes:
         return SparseRows(hash_features(self(words), salt, bits), row_pointers(lengths))
 
     def words(self) -> dict[int, str]:
-        """Return the cached words by their hashes."""
+        """Return a dictionary from hashes to the cached words."""
         return {number: word for word, number in self._known.items()}
 
 

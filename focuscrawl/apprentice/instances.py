@@ -211,7 +211,7 @@ class JudgedUrls(NamedTuple):
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
-        """Return the last `n` judged URLs, or all if there are fewer."""
+        """Return the last `n` judged URLs, or all if fewer URLs were judged."""
         first = max(0, len(self.urls) - n)
         return JudgedUrls._make(column[first:] for column in self)
 
@@ -255,7 +255,7 @@ class TrainingBuffer:
         return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
-        """Append judged URLs and drop the oldest beyond the capacity."""
+        """Append judged URLs, and drop the oldest URLs that exceed the capacity of the buffer."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
             self._clear()  # new arrays, since a training may still read the old arrays

@@ -22,13 +22,13 @@ _MIN_MISSES = 0.1  # share of irrelevant pages from which on grades have no weig
 
 
 class Labels:
-    """Training labels: R(v) or a tunnel reward, on a graded scale if irrelevant pages are rare.
+    """Training labels: relevance or tunnel rewards, graded if irrelevant pages are rare.
 
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
     labels are close to 1. `GradedLabels` distinguish clearly relevant pages from borderline pages.
     With a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w
-    times the plain label plus 1 - w times the graded label. A tunnel reward sums the grades that
-    pages had when they were fetched.
+    times the plain label plus 1 - w times the graded label. A graded tunnel reward is computed
+    from the grades that pages had when they were fetched.
     """
 
     def __init__(self, options: Options) -> None:
@@ -79,14 +79,15 @@ class Labels:
 class TunnelRewards:
     """Labels that reward an irrelevant page for the relevant pages found through that page.
 
-    Let v_1, v_2, ... be the pages fetched through v, in the order fetched (methods 6)::
+    Let R(v) be the relevance of a page v, and v_1, v_2, ... the pages found through v, in the
+    order fetched. The reward of v is (methods.md 6)::
 
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
     G(v) is the index of a branching bandit (Weiss 1988), in which fetching a page offers new
-    choices. A relevant page has G = 1 before its children are fetched. An irrelevant page has a
-    larger label than its relevance if its children are relevant: with s = 2, one relevant child
-    gives only G = 1/4.
+    choices. A relevant page has the reward G = 1 before its children are fetched. The reward of an
+    irrelevant page exceeds its relevance if its children are relevant. With the parameter s = 2, a
+    single relevant child gives only the reward G = 1/4.
     """
 
     def __init__(self) -> None:
@@ -132,14 +133,14 @@ class GradedLabels:
     """Labels that are linear in the log-odds of the relevance.
 
     Naive Bayes treats words as independent, so its relevance is close to 0 or 1 on nearly every
-    page (methods 2). The log-odds still distinguish clearly relevant pages from borderline pages.
-    With l = log R(v) / (1 - R(v)), the grade is::
+    page (methods.md 2). The log-odds still distinguish clearly relevant pages from borderline
+    pages. With the log-odds l = log R(v) / (1 - R(v)) of a page v, the grade of v is::
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
-    The scale s is 5/4 of the mean |l| of the pages so far. s is at least log 99, and at most 36,
-    the largest log-odds that a float64 can represent near 1. URLs without a page, whose R(v) is 0,
-    do not affect s.
+    The scale s is 5/4 of the mean absolute log-odds |l| of the pages so far. The scale is at least
+    log 99, and at most 36, the largest log-odds that a float64 can represent near 1. URLs without
+    a page, whose R(v) is 0, do not affect s.
     """
 
     def __init__(self) -> None:
@@ -159,7 +160,7 @@ class GradedLabels:
             self._n += 1
 
     def grade(self, relevance: Floats) -> Floats:
-        """Return the grades of `relevance` (n,) on the present scale."""
+        """Return the grades of the given `relevance` (n,) on the present scale."""
         half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
         return np.where(relevance > 0.0, 0.5 + half, 0.0)
 

@@ -362,7 +362,7 @@ def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> F
 
 
 class NaiveBayesLearner(Learner):
-    """Naive Bayes over hashed features, Laplace-smoothed; predicts Pr(high) [A02 eq. 1 and 2].
+    """Naive Bayes over hashed features, Laplace-smoothed; predicts Pr(high) [A02 equations 1, 2].
 
     Values of features must be counts or 1. Features that are not in the training set are ignored.
     Dense inputs are used only while one of the two classes has no instances.

@@ -202,7 +202,7 @@ def window(
 
 
 def offset_features(near: Window) -> SparseRows:
-    """Return the features (t, d), each a word with its DOM offset [A02 section 2.2.2]."""
+    """Return the features (t, d): words t at a DOM offset d from a link [A02 section 2.2.2]."""
     salt = (near.offset + OFFSET_SALT).astype(np.uint64)
     return SparseRows(hash_features(near.words, salt, HASH_BITS), row_pointers(near.lengths))
 

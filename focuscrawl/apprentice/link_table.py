@@ -287,7 +287,7 @@ class LinkTable:
     def features_of_urls(self, urls: Ints) -> SparseRows:
         """Return the hashed features of URLs; this may run in a thread while `add` runs.
 
-        In a crawl in rounds, `add` may replace the row of a queued URL.
+        In a crawl in rounds (batches of fetches), `add` may replace the row of a queued URL.
         """
         rows = self.url_row.data[urls]  # first, so that all rows exist
         return self.url_rows.rows(len(self.url_rows)).take(rows)
@@ -334,7 +334,7 @@ class LinkTable:
         self.target.extend(features.targets)
 
     def without_pages(self, forgotten: Bools, n_links: int) -> Self:
-        """Return a new table with the first `n_links` links, without those of `forgotten` pages.
+        """Return a new table with the first `n_links` links, without links of `forgotten` pages.
 
         Parameters
         ----------

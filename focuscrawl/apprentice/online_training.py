@@ -93,7 +93,7 @@ class CrawlMemory:
         self.observed += 1
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round, if links of this bucket lead to its URL."""
+        """Record a fetch of an earlier round, if links of this group of hosts lead to its URL."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
             return  # `observe` has recorded this fetch
@@ -300,7 +300,7 @@ def rescore_queued(
 class ResumePoint(NamedTuple):
     """The position of the last training in a resumed crawl, as (fetches, links ever added).
 
-    The apprentice scores nothing before this position.
+    Before this position, the apprentice computes no scores.
 
     Attributes
     ----------
@@ -325,7 +325,7 @@ class ResumePoint(NamedTuple):
 
 
 def select_contrasting(chosen: Ints, table: LinkTable, snapshot: Snapshot, share: float) -> Ints:
-    """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4].
+    """Keep instances with the largest difference |R(u) - R(v)| of page u and target v [A02 4].
 
     Parameters
     ----------

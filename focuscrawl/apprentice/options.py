@@ -180,7 +180,7 @@ class Options:
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return a copy with the options that a model depends on taken from `kept`."""
+        """Return a copy with those options of `kept` that determine the model."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
@@ -225,7 +225,7 @@ def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float6
 
 
 def prior_weights(options: Options) -> list[float]:
-    """Return the prior weights of the k inputs, then that of the intercept."""
+    """Return the prior weights of the k inputs, followed by the prior weight of the intercept."""
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
     return [*(weights * active_inputs(options)).tolist(), PRIOR_INTERCEPT]

@@ -1,4 +1,4 @@
-"""Score URLs by the weights of a learner and the evidence of all known links (methods 5)."""
+"""Score URLs by the weights of a learner and the evidence of all known links (methods.md 5)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def new_learner(options: Options) -> Learner:
     """Return an untrained learner with the prior weights of its kind.
 
     The prior of the linear regression is the tangent of the logistic prior at 1/2. The prior of
-    naive Bayes is the best-first baseline, R(u).
+    naive Bayes is the best-first baseline: the relevance R(u) of the linking page u.
     """
     prior = prior_weights(options)
     if options.learner == "nb":
@@ -109,7 +109,7 @@ class Scorer:
         return self.learner.response(of_target + margins), scores
 
     def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
-        """Recompute the evidence of `n_links` links; return unfetched URLs and their scores.
+        """Recompute the evidence of `n_links` links; return the unfetched URLs and the new scores.
 
         The hashed features of links to fetched URLs are skipped, as their scores are not needed.
 
@@ -172,7 +172,7 @@ class Scorer:
         """Return the terms of the linear sum behind the score of a URL with links.
 
         The terms are `input_names`, ``links (words)`` for the hashed features of links and their
-        pages, ``address (words)`` for those of the URL, and ``intercept``.
+        pages, ``address (words)`` for the hashed features of the URL, and ``intercept``.
         """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()

@@ -41,7 +41,10 @@ def apprentice() -> None:
 @apprentice.command()
 @common_options.CRAWL_DIR
 @common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
-@click.option("--web", help="Recorded web from which the command reads the crawl's pages again.")
+@click.option(
+    "--web",
+    help="Recording (WARC file or index) from which the command reads the crawl's pages again.",
+)
 @click.option(
     "--critic", help="Critic that judges pages read from --web.  [default: the crawl's critic]"
 )

@@ -61,7 +61,9 @@ _LONGEST_CHUNK = 10_000_000  # characters
     is_flag=True,
     help="Also export links between exported pages and between their hosts, as edge lists.",
 )
-@click.option("--web", help="Recorded web with the pages that the crawl did not record.")
+@click.option(
+    "--web", help="Recording (WARC file or index) with the pages that the crawl did not record."
+)
 @common_options.processes_option("Number of processes that extract text.")
 def collect(
     *,
@@ -76,7 +78,7 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Export the main text of a crawl's relevant pages, without duplicates, and a datasheet.
+    """Export the main text of a crawl's relevant pages without duplicates; write a datasheet.
 
     The command reads the pages from the crawl's recording. The crawl may still be running.
 

@@ -62,7 +62,9 @@ DESCRIPTION = click.option(
 NAME = click.option(
     "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
 )
-EXAMPLES_WEB = "Recorded web with the pages: a .warc or .warc.gz file, or `demo`."
+EXAMPLES_WEB = (
+    "Recording (WARC file or index) with the pages: a .warc or .warc.gz file, or `demo`."
+)
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
@@ -214,7 +216,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar that counts pages; without a terminal, a single line with their number."""
+    """Progress bar that counts pages; without a terminal, a single line with the page count."""
 
     def __init__(self, title: str) -> None:
         self._title = title

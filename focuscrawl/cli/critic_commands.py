@@ -122,14 +122,14 @@ def train(
 ) -> None:
     """Train a critic on example pages and save the critic in --out.
 
-    For a critic of several topics, LABELS names the examples: a CSV file with the columns
+    For a critic of several topics, LABELS is a file of examples: a CSV file with the columns
     url,topic[,split], or a Dmoz dump (content.rdf.u8 or .gz). Rows with the split `test` are
     reserved for `critic check`. For a critic of a single topic, give one or more of --words,
     --description, --good, --bookmarks and --bad instead of LABELS.
 
-    The command reads all pages from the recorded web --web. For a single topic, other pages of the
-    recorded web serve as off-topic examples. Without --web, a polite crawl fetches the example
-    pages and other pages and saves them in --crawl-dir.
+    The command reads all pages from the recording --web, such as a WARC file. For a single topic,
+    other pages of the recording serve as off-topic examples. Without --web, a polite crawl fetches
+    the example pages and other pages and saves them in --crawl-dir.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
@@ -180,7 +180,7 @@ def _train_on_labels(
 def _read_labels_or_dmoz(
     name: str, *, min_examples: int | None, max_examples: int, random_state: int, **_: Any
 ) -> list[Label]:
-    """Read a table of labels, or the examples of a Dmoz dump after pruning (methods 2)."""
+    """Read a table of labels, or the examples of a Dmoz dump after pruning (methods.md 2)."""
     if ".rdf" not in Path(name).name:
         return read_labels(name)
     click.echo(f"Reading topics of {name}", err=True)
@@ -513,7 +513,7 @@ def _join_words(words: Sequence[str]) -> str:
     "--web",
     "webs",
     multiple=True,
-    help="Recorded web with the examples of the critic; repeatable.",
+    help="Recording (WARC file or index) with the examples of the critic; repeatable.",
 )
 @click.option(
     "--before",
@@ -529,7 +529,7 @@ def quality(
     The results are precision and recall at relevance 0.5, a reliability table, confusions, the
     words with the largest weights, and examples that may be mislabelled. A few-shot critic
     contains the words of its examples; for other critics, the command reads the example pages from
-    the recorded web --web.
+    the recording --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good

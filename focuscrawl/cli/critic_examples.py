@@ -110,7 +110,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
 
 
 def read_description(argument: str) -> str:
-    """Return a description of a topic: the argument, or the text of the file it names."""
+    """Return a description of a topic: the argument itself, or the text of the file it names."""
     if os.path.isfile(argument):  # noqa: PTH113 - a paragraph may be too long for a path
         text = read_text(argument)
         if not text.strip():
@@ -161,7 +161,7 @@ def describe_definition(definition: TopicDefinition) -> str:
 
 
 def judge_irrelevant(pages: Sequence[PageView]) -> list[float]:
-    """Return relevance 0 for every page; the critic of crawls that only fetch examples."""
+    """Return relevance 0 for every page; crawls that only fetch examples use this critic."""
     return [0.0] * len(pages)
 
 

@@ -58,7 +58,8 @@ _NO_CHANGE = "No page was judged, so nothing was changed"
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
 _WEB = click.option(
-    "--web", help="Recorded web with pages and examples that the crawl did not record."
+    "--web",
+    help="Recording (WARC file or index) with pages and examples that the crawl did not record.",
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
 _OUT = common_options.path_option(
@@ -98,7 +99,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Mark CLASS as another relevant class of the crawl in CRAWL_DIR, and apply the change.
+    """Count pages of CLASS as relevant, too, in the crawl in CRAWL_DIR.
 
     CLASS is a class of the crawl's critic, for example a class that an alarm proposes. The
     subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its
@@ -239,7 +240,10 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 
 @click.command("neighbours")
 @common_options.DEFINITION
-@click.option("--web", help="Recorded web with the pages, if TOPIC.toml names no recorded web.")
+@click.option(
+    "--web",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none.",
+)
 @click.option(
     "--crawl",
     "crawls",

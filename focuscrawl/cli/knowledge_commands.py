@@ -50,7 +50,7 @@ def knowledge() -> None:
     "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
 )
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
-    """Add finished crawls of a topic, named from oldest to newest, to a knowledge file.
+    """Add finished crawls of a topic to a knowledge file; give the oldest crawl first.
 
     An existing knowledge file keeps the results of earlier crawls. The command saves the knowledge
     file after adding each crawl; an error does not damage the saved file. Crawls that the
@@ -199,7 +199,7 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     help="Start pages of the first crawl: URLs or a file of URLs.  "
     "[default: the critic's examples]",
 )
-@click.option("--web", help="Recorded web to crawl.  [default: the live Web]")
+@click.option("--web", help="Recording (WARC file or index) to crawl.  [default: the live Web]")
 @click.option(
     "--crawl-dir", metavar="FOLDER", help="Folder of the crawl.  [default: crawls/TOPIC-TIME]"
 )

@@ -1,4 +1,4 @@
-"""``focuscrawl lab``: compare strategies on recorded webs."""
+"""``focuscrawl lab``: compare crawl strategies on recordings of the Web."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def lab() -> None:
-    """Compare crawl strategies on recorded webs."""
+    """Compare crawl strategies on recordings of the Web, such as WARC files."""
 
 
 @lab.command()
@@ -43,7 +43,7 @@ def lab() -> None:
     help="Keep the folder of every crawl, or only the table of its fetches.  [default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Run one crawl per web, topic, seed sample and strategy of the study STUDY.toml.
+    """Run one crawl per recording, topic, seed sample and strategy of the study STUDY.toml.
 
     After an interruption, repeat the command to run the missing crawls. The command writes the
     results to fetches.parquet, runs.parquet and tables.md in the folder --out.

@@ -28,7 +28,7 @@ _SUBCOMMANDS = {
     "distill": ("cli.report_commands", "List the hubs and authorities of a crawl."),
     "extend": ("cli.crawl_commands", "Change the budget of a running crawl."),
     "knowledge": ("cli.knowledge_commands", "Learn from crawls for the next crawl of a topic."),
-    "lab": ("cli.lab_commands", "Compare strategies on recorded webs."),
+    "lab": ("cli.lab_commands", "Compare strategies on recordings of the Web."),
     "new": ("cli.new_command", "Create a project: settings, topic, start pages."),
     "paths": ("cli.paths_commands", "Learn paths to goal pages; find goal pages on sites."),
     "pause": ("cli.crawl_commands", "Pause a running crawl."),
@@ -41,7 +41,7 @@ _SUBCOMMANDS = {
     "stop": ("cli.crawl_commands", "Stop a running crawl."),
     "studio": ("cli.studio_command", "Manage topics and crawls in a browser."),
     "topic": ("cli.topic_commands", "Define topics; judge pages of a crawl."),
-    "web": ("cli.web_commands", "Inspect recorded webs."),
+    "web": ("cli.web_commands", "Inspect recordings of the Web."),
     "why": ("cli.crawl_commands", "Explain why a URL was fetched, queued or skipped."),
 }
 COMMANDS = {name: text for name, (_, text) in _SUBCOMMANDS.items()}

@@ -152,18 +152,21 @@ def training_options(command: Command) -> Command:
 @paths.command()
 @click.argument("start", metavar="START_URL")
 @common_options.out_option("File for the paths (.jsonl); new paths are appended.", "FILE")
-@click.option("--web", help="Recorded web with the site, or `demo`.  [default: the live Web]")
+@click.option(
+    "--web",
+    help="Recording (WARC file or index) with the site, or `demo`.  [default: the live Web]",
+)
 @common_options.path_option(
     "--warc",
-    "On the live Web: WARC file that records the visited pages.  [default: the name of --out "
+    "WARC file that records the visited pages, on the live Web only.  [default: the name of --out "
     "with .warc.gz]",
 )
-@click.option("--agent", metavar="TEXT", help="On the live Web: User-Agent header to send.")
+@click.option("--agent", metavar="TEXT", help="User-Agent header to send on the live Web.")
 @click.option(
     "--private",
     default="",
     metavar="ADDRESSES",
-    help="On the live Web: private addresses that may be visited, separated by commas.",
+    help="Private addresses that may be visited on the live Web, separated by commas.",
 )
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
@@ -316,7 +319,7 @@ def extract(
     random_state: int,
     out: Path,
 ) -> None:
-    """Extract training paths from a recorded web or a crawl with labelled pages.
+    """Extract training paths from the labelled pages of a recording (WARC file) or a crawl.
 
     For each goal page, the command extracts one of the shortest paths from the start page of the
     site. A path to a dead end branches off from the shortest path to a goal and ends at a page
@@ -415,7 +418,9 @@ def _print_model(model: PathModel) -> None:
 @click.argument("model", metavar="MODEL")
 @click.argument("sites", metavar="SITES.txt")
 @common_options.out_option("Folder for the crawl and goals.csv.", "FOLDER")
-@click.option("--web", help="Recorded web with the sites.  [default: the live Web]")
+@click.option(
+    "--web", help="Recording (WARC file or index) with the sites.  [default: the live Web]"
+)
 @common_options.integer_option(
     "--budget", "Maximum number of fetches; 0: no limit.", 1000, least=0
 )

@@ -103,7 +103,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
     metavar="CLASSES",
     help="Relevant classes of --critic, separated by commas.",
 )
-@click.option("--web", help="Recorded web with the example pages.")
+@click.option("--web", help="Recording (WARC file or index) with the example pages.")
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
@@ -169,7 +169,8 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     help="Folder for the crawl that fetches the pages.",
 )
 @click.option(
-    "--web", help="Recorded web from which the command reads the pages.  [default: the live Web]"
+    "--web",
+    help="Recording (WARC file or index) that contains the pages.  [default: the live Web]",
 )
 @common_options.SETTINGS
 def fetch(
@@ -178,7 +179,7 @@ def fetch(
     """Fetch example pages politely, without following links; URL may also name a file of URLs.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
-    pages, name the recording of the crawl with `topic train --web`.
+    pages, pass the recording of the crawl to `topic train --web`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -204,14 +205,13 @@ def fetch(
     "--web",
     "named",
     multiple=True,
-    help="Recorded web with the pages, if TOPIC.toml names no recorded web; repeatable.",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none; repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
     """Train the critic of the topic definition TOPIC.toml, for a new crawl.
 
-    Without a recorded web, a polite crawl fetches the example pages and saves them in
-    --crawl-dir.
+    Without --web, a polite crawl fetches the example pages and saves them in --crawl-dir.
 
     \b
     focuscrawl topic train cycling.toml --out models/cycling
@@ -242,9 +242,9 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
 def tree(*, critic: str, under: str | None, examples: int) -> None:
     """List the classes of CRITIC, a folder or a name in models/.
 
-    Each class is printed with the number of its training examples, including those of its
-    subclasses, and some of their URLs. For a few-shot critic, the command also prints the phrases
-    that describe the topic.
+    For each class, the command prints the number of training examples, including examples of
+    subclasses, and the URLs of some examples. For a few-shot critic, the command also prints the
+    phrases that describe the topic.
 
     \b
     focuscrawl topic tree models/demo
@@ -374,8 +374,8 @@ def classify(
 ) -> None:
     """Classify pages, to find the classes that a topic definition should mark as relevant.
 
-    The command reads the pages from the recorded web --web. Without --web, a polite crawl fetches
-    the pages and saves them in --crawl-dir.
+    The command reads the pages from the recording --web, such as a WARC file. Without --web, a
+    polite crawl fetches the pages and saves them in --crawl-dir.
 
     \b
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz

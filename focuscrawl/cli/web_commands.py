@@ -1,4 +1,4 @@
-"""``focuscrawl web``: inspect recorded webs and write archive indexes."""
+"""``focuscrawl web``: inspect recordings (saved pages) and write archive indexes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOSTS_SHOWN = 10
 
 @click.group()
 def web() -> None:
-    """Inspect recorded webs (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo web."""
+    """Inspect recordings (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo web."""
 
 
 @web.command()
@@ -52,7 +52,7 @@ def info(warc: str, all_hosts: bool) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 def urls(warc: str) -> None:
-    """Print all URLs of a recorded web, one per line, in the order of recording."""
+    """Print all URLs of a recording, one per line, in the order of the recording."""
     for url in open_web(warc).urls():
         click.echo(url)
 
@@ -101,7 +101,7 @@ def get(warc: str, url: str, head: bool) -> None:
     metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
-    """Write an index of WARC files, so that a crawl can replay them as one recorded web.
+    """Write an index of WARC files, so that a crawl can replay them as one recording.
 
     \b
     focuscrawl web index pages-*.warc.gz --out pages.parquet

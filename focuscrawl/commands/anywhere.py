@@ -31,8 +31,8 @@ def project_settings() -> Settings:
     """Return the settings of the current Scrapy project, or `focuscrawl.settings`.
 
     `focuscrawl.settings` are used if the project has no focused spider, or if an environment
-    variable names `focuscrawl.settings`. With the variable, the project's ``scrapy.cfg`` and
-    modules are not loaded.
+    variable names `focuscrawl.settings`. With that environment variable, the project's
+    ``scrapy.cfg`` and modules are not loaded.
     """
     settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
     if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:
@@ -42,7 +42,7 @@ def project_settings() -> Settings:
 
 
 def run_round(arguments: list[str]) -> None:
-    """Crawl the URLs of one bucket of a round, for `focuscrawl.rounds.live_rounds`."""
+    """Crawl one bucket (group of hosts) of a round, for `focuscrawl.rounds.live_rounds`."""
     run_command(["scrapy", "crawl", "round", *arguments], _own_settings())
 
 

@@ -56,7 +56,7 @@ def plan(
     """Check the start pages of a crawl, and estimate the time and disk space of the crawl.
 
     The command takes the same arguments as `focuscrawl crawl`. The command fetches the start pages
-    as a crawl would, from the live Web or a recorded web, and leaves no files behind.
+    as a crawl would, from the live Web or a recording, and leaves no files behind.
 
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling

@@ -118,7 +118,7 @@ class LinkCalibration:
         self._found = [_PRIOR] * (len(_EDGES) + 1)
 
     def learn(self, score: float, *, relevant: bool) -> None:
-        """Add the outcome of a link that had `score` when it was fetched."""
+        """Add the outcome of the fetch of a link that had the given `score` before the fetch."""
         expected = min(max(score, _LEAST), 1.0) if self._scores_are_relevance else _UNKNOWN
         at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected
@@ -150,12 +150,12 @@ class RecallEstimator:
     *Discovered* pages are queued relevant pages. The expected number of discovered pages is the
     sum of the probabilities of the queued links (`LinkCalibration`).
 
-    *Undiscovered* relevant pages are not queued, and are estimated in two ways. After n fetches
-    with a recent harvest rate h, the next n fetches find h n relevant pages with probability h.
-    Off-topic pages may also lead to groups of relevant pages. A page starts a *group* if it is no
-    seed and no relevant page fetched earlier links to it. Relevant pages that are first found on a
-    page of a group belong to the same group. Each queued off-topic page is expected to lead to as
-    many grouped pages as the fetched off-topic pages did on average.
+    *Undiscovered* relevant pages are not queued; their number is estimated in two ways. After n
+    fetches with a recent harvest rate h, the next n fetches find h n relevant pages with
+    probability h. Off-topic pages may also lead to groups of relevant pages. A page starts a
+    *group* if it is no seed and no relevant page fetched earlier links to it. Relevant pages that
+    are first found on a page of a group belong to the same group. Each queued off-topic page is
+    expected to lead to as many grouped pages as the fetched off-topic pages did on average.
 
     A crawl that fetches the best links first finds fewer and fewer relevant pages. If the harvest
     rate falls to zero like a parabola, queued links and off-topic pages lead to a third as many

@@ -129,9 +129,9 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 class CheckedConfig(NamedTuple):
     """A checked configuration, and the objects that were loaded for its crawl.
 
-    `CrawlFolder.open_store` describes the fields ``identity`` and ``about``, and
-    `focuscrawl.crawl.state.CrawlState` describes ``within``. The list ``seeds`` is empty for a
-    crawl that resumes with its stored start pages.
+    The docstring of `CrawlFolder.open_store` describes the fields ``identity`` and ``about``, and
+    that of `focuscrawl.crawl.state.CrawlState` describes ``within``. The list ``seeds`` is empty
+    for a crawl that resumes with its stored start pages.
     """
 
     config: CrawlConfig

@@ -78,7 +78,7 @@ class CrawlFolder:
 
     @property
     def exists(self) -> bool:
-        """True if there is a crawl to resume."""
+        """True if the folder contains a crawl to resume."""
         return self.store_path.exists()
 
     def identity(self) -> dict[str, str]:
@@ -90,7 +90,7 @@ class CrawlFolder:
             store.close()
 
     def open_store(self, identity: Mapping[str, str], about: Mapping[str, str]) -> CrawlStore:
-        """Open the store of this crawl, or create folder and store for a new one.
+        """Open the store of this crawl, or create the folder and the store of a new crawl.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class CrawlFolder:
         return store
 
     def create_and_acquire(self) -> None:
-        """Create the folder if need be, and lock it.
+        """Create the folder if it does not exist, and lock the folder.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class CrawlFolder:
             return CrawlPhase.CRAWLING
 
     def set_phase(self, phase: CrawlPhase) -> None:
-        """Write the phase of this process into the lock file, if this process has the lock."""
+        """Write the phase of this process to the lock file, if this process holds the lock."""
         if self._lock.is_locked:
             # on a full disk the file keeps the last phase
             with (
@@ -201,8 +201,9 @@ class Command(StrEnum):
 class FileControl:
     """Control file by which users pause, resume or stop a crawl, or change the budget.
 
-    A pause holds until the command is changed, even if the crawl is restarted. A stop and a new
-    budget apply to one run: the running crawl, or else the next.
+    A pause command applies until another command replaces it, even if the crawl is restarted. A
+    stop command or a new budget applies to the running crawl or, if no crawl is running, to the
+    next run.
     """
 
     FILE = "control.json"
@@ -214,7 +215,7 @@ class FileControl:
 
     @property
     def command(self) -> Command:
-        """The present command; RUN without a valid control file."""
+        """The present command; the command RUN if no valid control file exists."""
         try:
             return Command(self._read()["wanted"])
         except (ValueError, LookupError, TypeError):
@@ -245,7 +246,7 @@ class FileControl:
             self._write(self.command, budget)
 
     def clear_command(self, command: Command) -> None:
-        """Remove a stop that was carried out, unless the command has changed since."""
+        """Remove a stop command that was executed, unless the command has changed since."""
         if command is Command.STOP and self.command is Command.STOP:
             with self._changing():
                 if self.command is Command.STOP:

@@ -1,4 +1,4 @@
-"""Finds pages that no page links to, by site maps, feeds and ``hreflang`` attributes.
+"""Finds pages that no page links to, in site maps, feeds and ``hreflang`` attributes.
 
 A site map or a feed is queued and fetched like a page, and counts against the budget. The strategy
 scores the URLs in a site map or a feed like the links of a page.
@@ -46,11 +46,11 @@ class _QueuedFile(NamedTuple):
 
 
 class Discovery(Part):
-    """Queues the site maps and feeds of a host when the crawl has found a relevant page on it.
+    """Queues the site maps and feeds of a host when the crawl has found a relevant page there.
 
     The robots.txt of the host names its site maps; the default is ``/sitemap.xml``. The relevant
     pages of the host name its feeds. A site map on another host counts for the host whose site map
-    index names it, so that chains of site map indices across hosts end.
+    index lists the site map. Hence chains of site map indices across hosts end.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -73,7 +73,7 @@ class Discovery(Part):
                 self._add_file(url_id, _QueuedFile(owner, int(step)))
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Count the relevance of an earlier fetch for its host."""
+        """Add the relevance of an earlier fetch to the counts of its host."""
         stored = fetch.stored
         if not stored.is_revisit and stored.url not in self._queued_files:
             self._count(stored.url_text, stored.relevance)

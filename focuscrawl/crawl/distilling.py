@@ -111,8 +111,8 @@ class Distilling(Part):
     at most a fifth of the fetches are raised URLs.
 
     In a replay, the result takes effect a fixed number of fetches after the distiller started, and
-    the distiller does not start from its last scores. Hence resumed and uninterrupted replays are
-    equal. In a live crawl the result takes effect immediately.
+    the distiller does not start from its last scores. Hence resumed and uninterrupted replays have
+    the same results. In a live crawl the result takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -145,7 +145,7 @@ class Distilling(Part):
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
     def on_restored(self) -> None:
-        """Restart the distiller if the last run stopped before the result took effect."""
+        """Restart the distiller if the crawl stopped before the distiller's result took effect."""
         if not self._every:
             return
         raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
@@ -234,7 +234,7 @@ class Distilling(Part):
 
 
 class HubRevisits(Distilling):
-    """Runs the distiller, queues the top hubs for another fetch, and processes their answers.
+    """Runs the distiller, queues the top hubs for another fetch, and processes the responses.
 
     After each run of the distiller, the top hubs that were not fetched recently are queued like
     start pages. A second fetch is a row of the table ``revisit`` and counts against the budget;
@@ -290,7 +290,7 @@ class HubRevisits(Distilling):
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Return the page with its new links, or None if there are none."""
+        """Return the page with its new links, or None if the page has no new links."""
         if visit.view is None or not visit.links:
             return None
         return make_judged_page(self._crawl, visit, visit.view, self._new_links(visit))

@@ -46,13 +46,14 @@ class Original(NamedTuple):
 class Duplicates:
     """Index of the fetched pages by content, URL and canonical URL.
 
-    A page is a duplicate if an earlier page has the same bytes. It is also a duplicate if an
-    earlier page has nearly the same text and a canonical link connects the two: one names the
-    other, or both name the same URL. The link alone is only a hint, because many templates name
-    one URL on all pages, and a canonical URL can be missing. Canonical URLs on other hosts are
-    ignored, because any page can claim any URL.
+    A page is a duplicate if an earlier page has the same bytes. A page is also a duplicate if an
+    earlier page has nearly the same text and a canonical link connects the two pages: one page
+    names the other, or both pages name the same URL. A canonical link alone is only a hint,
+    because many templates name one URL on all pages, and a canonical URL can be missing. Canonical
+    URLs on other hosts are ignored, because any page can claim any URL.
 
-    Of the pages that name one URL, a page is compared with the first ten.
+    If many earlier pages name the same canonical URL as a page, the page is compared with the
+    first ten.
     """
 
     def __init__(self) -> None:
@@ -108,7 +109,7 @@ class Duplicates:
         yield from self._by_url.get(url, ())
 
     def add(self, url_id: int, digest: bytes, urls: list[str], signature: bytes) -> None:
-        """Add a fetched page that is no duplicate; the parameters are those of `find`."""
+        """Add a fetched page that is no duplicate; the parameters are the same as for `find`."""
         self._by_digest.setdefault(digest, url_id)
         page = url_id, shorten(signature)
         for own, url in zip((True, False), urls, strict=False):
@@ -121,14 +122,15 @@ class Duplicates:
         self._copies[url_id] = original_id
 
     def is_copy(self, url_id: int, original_id: int) -> bool:
-        """Tell whether a URL has a duplicate of a page."""
+        """Tell whether a URL was recorded as a duplicate of a given page."""
         return self._copies.get(url_id) == original_id
 
 
 def text_signature(words: PageWords) -> bytes:
-    """Return the MinHash of a page, the digest of its words if these are few, or no bytes.
+    """Return the MinHash of a page, or the digest of its words if the page has few words.
 
-    A page without words has no bytes, because nothing shows that two such pages are the same.
+    For a page without words, the function returns no bytes, because nothing shows that two such
+    pages are the same.
     """
     if not len(words.indices):
         return b""
@@ -155,7 +157,7 @@ def _has_same_text(text: bytes, other: bytes) -> bool:
 def sketch(page: PageWords) -> bytes | None:
     """Return the MinHash of a page's four-word shingles, or None for a page of few words.
 
-    In scripts without spaces, each character counts as a word. Of a long page only the 512
+    In scripts without spaces, each character counts as a word. For a long page, only the 512
     shingles with the smallest hashes are used.
 
     Notes
@@ -207,7 +209,7 @@ class MinHashIndex:
         self._order: deque[int] = deque()
 
     def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
-        """Return the near-duplicate of a new page; add the page to the index if there is none.
+        """Return the near-duplicate of a new page; if no page is one, add the page to the index.
 
         Returns
         -------

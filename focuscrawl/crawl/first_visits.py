@@ -1,4 +1,4 @@
-"""Processes the answer to the first fetch of a URL: judges, expands and records the visit."""
+"""Processes the answer to the first fetch of a URL: judges the page, queues links, records all."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 class ScoredLinks(NamedTuple):
-    """A strategy's expansion of a page, and the score of each link, None if not followed."""
+    """A strategy's scores of the links of a page; None for a link that is not followed."""
 
     expansion: Expansion
     scores: list[float | None]
@@ -85,7 +85,7 @@ def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict 
 class FirstVisits:
     """Processes the answers to first fetches of URLs.
 
-    Redirects, errors, duplicates and answers that are not pages have relevance 0 (methods 1).
+    Redirects, errors, duplicates and answers that are not pages have relevance 0 (methods.md 1).
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class FirstVisits:
             visit.probabilities = None if probabilities is None else probabilities[0]
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Report the visit to the strategy; return the page if its links have to be scored."""
+        """Report the fetch to the strategy; return the page if its links must be scored."""
         if visit.is_redirect:
             self._follow_redirect(visit)
         try:

@@ -1,4 +1,4 @@
-"""Training of the strategy in a background thread of the crawl [A02 section 2.3, methods 5]."""
+"""Training of the strategy in a background thread of the crawl [A02 section 2.3, methods.md 5]."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Learning(Part):
     """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
     In a replay, a model takes effect a fixed number of fetches after its training started
-    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays are equal.
-    In a live crawl a model takes effect immediately.
+    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays have the
+    same results. In a live crawl a model takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -66,7 +66,7 @@ class Learning(Part):
         self._start_if_due()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Start training if it is due and not running."""
+        """Start a training of the strategy if a training is due and none is running."""
         self._start_if_due()
 
     def wait(self, now: float) -> float | None:

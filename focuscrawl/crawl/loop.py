@@ -57,7 +57,8 @@ class Crawl(CrawlState):
     Three methods process an answer: `judge`, `expand` and `record`; `visit` calls all three.
     Callers may change the visit between the calls of these methods.
 
-    ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of `CrawlState`.
+    The argument ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of
+    `CrawlState`.
     """
 
     def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
@@ -300,7 +301,7 @@ class Crawl(CrawlState):
         self._processor(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
-        """Report the page to the strategy, score its links, and queue their targets.
+        """Report the page to the strategy, score the links of the page, and queue the targets.
 
         `expand` makes the relevance of the visit final. Record the visit before another visit is
         expanded, so that the strategy receives fetches in the order in which they are recorded.
@@ -317,11 +318,11 @@ class Crawl(CrawlState):
                 pass
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Run the first step of `expand`; return the page if its links have to be scored.
+        """Run the first step of `expand`; return the page if the page's links must be scored.
 
         The second step of an expansion is `score`, which is slow for many links and may run in any
-        thread. The last step is `finish_expansion`. Between the steps, `Crawl.next` returns None,
-        and no other visit may be expanded.
+        thread. The last step is `finish_expansion`. Between the steps of an expansion,
+        `Crawl.next` returns None, and no other expansion may start.
 
         Raises
         ------
@@ -363,7 +364,7 @@ class Crawl(CrawlState):
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Record all changes by a visit in one transaction; its URL is no longer in flight.
 
-        The links of a visit that was not expanded are not followed.
+        If `expand` was not called for a visit, the links of its page are not followed.
         """
         processor = self._processor(visit.url_id)
         if visit.excluded is None:
@@ -385,7 +386,7 @@ class Crawl(CrawlState):
         return recorded
 
     def visit(self, visit: PageVisit, now: float) -> Visit:
-        """Judge, expand and record a visit."""
+        """Judge the page of a visit, queue the page's links, and record the visit."""
         self.judge(visit)
         self.expand(visit)
         return self.record(visit, now)
@@ -408,7 +409,7 @@ class Crawl(CrawlState):
 
 
 def replay(crawl: Crawl) -> None:
-    """Run an open crawl of a recorded web until a stop reason applies, and close the crawl."""
+    """Run an open crawl of a recording until a stop reason applies, and close the crawl."""
     with threadpool_limits(1, user_api="blas"):  # as in the process of ``scrapy crawl focused``
         while True:
             fetch = crawl.next(REPLAY_TIME)
@@ -428,7 +429,7 @@ def fetch_answer(crawl: Crawl, fetch: Fetch) -> Answer | None:
 
 
 def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Judge, expand and record the recorded answer to a fetch; None counts as status 404."""
+    """Process the recorded answer to a fetch as `Crawl.visit` does; None means status 404."""
     if answer is not None and answer.too_large:
         visit = crawl.start_failed_visit(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:

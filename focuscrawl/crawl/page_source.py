@@ -27,7 +27,7 @@ LIVE = "live"  # value of ``web`` in the identity of a live crawl
 def open_page_webs(
     identity: Mapping[str, str], folder: Path, others: Sequence[Web] = ()
 ) -> list[Web]:
-    """Open the webs that contain a crawl's pages, in the order of search.
+    """Open the recordings that contain a crawl's pages, in the order in which they are searched.
 
     Parameters
     ----------
@@ -118,7 +118,8 @@ class PageSource:
     def read_with_links(self, url_id: int, critic: Critic | None = None) -> ReadPage | None:
         """Read the present version of a page, with all its links to URLs of the crawl.
 
-        With a critic, the result includes class probabilities. Return None if no web has the page.
+        With a critic, the result includes class probabilities. The method returns None if no
+        recording has the page.
         """
         for web in self._webs:
             view = read_page(web, self._urls[url_id])

@@ -45,15 +45,15 @@ class Part:
     For each visit, the loop calls `on_judged`, `before_record` and `on_recorded`. At the end, the
     loop calls `close`, and `release` when all records are on disk.
 
-    This class has no methods for actions of a single part, which the loop finds by its class
-    (`CrawlState.part`).
+    This class has no methods for actions of a single part. The loop finds a single part by its
+    class (`CrawlState.part`).
     """
 
     def reset(self) -> None:
         """Discard all state; every fetch will be restored with another critic and strategy."""
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Process a fetch of an earlier run; fetches are restored in their original order."""
+        """Process a fetch of an earlier run; the loop passes fetches in their original order."""
 
     def on_restored(self) -> None:
         """Prepare to continue the earlier run, after every fetch was restored."""
@@ -90,10 +90,10 @@ class Part:
         """Process a page, site map or feed that was judged, before its links are scored."""
 
     def before_record(self, visit: PageVisit) -> None:
-        """Process a visit before it is recorded; may append to its `PageVisit.events`."""
+        """Process a visit before the loop records it; may append to `PageVisit.events`."""
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Process a visit after it was recorded and counted."""
+        """Process a visit after the loop has recorded and counted it."""
 
     def close(self) -> None:
         """Stop background work; state changes are stored together with the stop reason."""

@@ -81,7 +81,7 @@ class RejudgedCrawl:
 
 
 def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
-    """Raise `UserError` if a crawl has pages, and none can be read again from the webs."""
+    """Raise `UserError` if a crawl has pages, but the recordings contain none of them."""
     history = History(store)
     pages = [page for page in history.first_fetches() if page.is_page]
     source = PageSource(webs, [row.url for row in history.urls()])
@@ -254,9 +254,9 @@ def resumed_config(
 ) -> tuple[CrawlConfig, Critic]:
     """Return the configuration and the critic for a crawl that is new or resumed.
 
-    The critic and the topic of a crawl can change after its start. If the arguments name the
-    critic and topic of the start, the crawl resumes with its present critic and topic. So the
-    command that started a crawl also resumes the crawl.
+    The critic and the topic of a crawl can change after its start. If the arguments give the
+    critic and topic with which the crawl started, the crawl resumes with its present critic and
+    topic. So the command that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -288,7 +288,7 @@ def _critic_in_folder(folder: Path, name: str) -> str:
 
 
 def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> None:
-    """Raise `UserError` if a crawl uses knowledge, which belongs to its present topic."""
+    """Raise `UserError` if a crawl uses a knowledge file, which belongs to its present topic."""
     if identity.get("knowledge"):
         raise UserError(
             f"{store.location}: a crawl with knowledge of its topic cannot change its topic: "
@@ -370,7 +370,7 @@ def rejudge_crawl(
 
 
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
-    """Request that the crawl in ``folder`` uses another critic, now or when it is resumed."""
+    """Request that the crawl in ``folder`` uses another critic, now or after it is resumed."""
     content = {"critic": critic_name, "topic": topic, "web": web}
     with update_lock(folder / REQUEST_FILE):
         write_atomically(folder / REQUEST_FILE, json.dumps(content))

@@ -1,4 +1,4 @@
-"""Revisits of pages that earlier crawls fetched, by their knowledge file (methods 8)."""
+"""Revisits of pages that earlier crawls fetched, by their knowledge file (methods.md 8)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MIN_PAGES = 10_000
 
 
 class KnownPages:
-    """Pages that earlier crawls fetched, and the gain expected from visiting each again.
+    """Pages that earlier crawls fetched, and the gain expected from fetching each page again.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ class KnownPages:
     def queue_pages(self, crawl: CrawlState) -> None:
         """Queue known pages with a positive gain, and URLs that earlier crawls did not fetch.
 
-        The method queues at most ten times the budget of known pages, and as many other URLs, best
-        first. Nothing is queued if an earlier run queued the pages.
+        The method queues the best known pages, at most ten times the budget, and at most as many
+        other URLs. Nothing is queued if an earlier run queued the pages.
         """
         if self._worth is None or History(crawl.store).events(RETURNED):
             return
@@ -103,7 +103,7 @@ class KnownPages:
 
 
 def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str, str]:
-    """Return the header fields of a conditional request, by the validators of the last answer."""
+    """Return the header fields of a conditional request, with the last answer's ETag and date."""
     fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     # servers choose these values, so values that are invalid in a header field are dropped
     return {
@@ -114,7 +114,7 @@ def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str
 
 
 def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
-    """Open the knowledge that a new or resumed crawl uses, or return None.
+    """Open the knowledge file that a new or resumed crawl uses, or return None.
 
     Raises
     ------

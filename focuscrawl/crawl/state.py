@@ -245,14 +245,14 @@ class CrawlState:
 
     @property
     def budget_left(self) -> float:
-        """Fetches of the budget that have not started; inf without a budget."""
+        """Number of fetches that may still start within the budget; inf without a budget."""
         if not self.config.budget:
             return math.inf
         return max(0.0, self.config.budget - self.budget_spent - len(self.in_flight))
 
     @property
     def harvest_rate(self) -> float:
-        """Mean relevance of all fetches (methods 1); 0 before the first fetch."""
+        """Mean relevance of all fetches (methods.md 1); 0 before the first fetch."""
         return self.relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
@@ -262,7 +262,7 @@ class CrawlState:
 
     @property
     def budget_spent(self) -> int:
-        """Fetches counted against the budget; an answer "not modified" counts as less than one.
+        """Fetches counted against the budget; "not modified" answers count less than others.
 
         Requests that bypass the frontier also count against the budget.
         """

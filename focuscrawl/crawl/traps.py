@@ -63,9 +63,9 @@ class Quotas:
     """Quotas of fetches for all hosts and URL patterns, which grow with the relevant pages found.
 
     A quota allows `Quota.first` fetches, and 20 more for each relevant page in excess of the
-    number of duplicates. A used-up quota opens again when `Quota.first` fetches are left, because
-    its pages led to relevant pages or all limits were raised. Quotas depend only on the order of
-    the fetches and on the times when limits were raised.
+    number of duplicates. A used-up quota opens again when `Quota.first` further fetches are
+    allowed, because its pages led to relevant pages or all limits were raised. Quotas depend only
+    on the order of the fetches and on the times when limits were raised.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Quotas:
         return quotas
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows from which `from_rows` restores these quotas."""
+        """Yield the rows from which `from_rows` can restore the quotas."""
         for quota in self._quotas.values():
             yield {
                 "name": quota.name,
@@ -112,8 +112,9 @@ class Quotas:
     ) -> Iterator[Quota]:
         """Count a fetch, and yield the quotas that close or open.
 
-        ``earns`` marks a relevant page that is not a duplicate, and ``repeats`` marks a duplicate.
-        A relevant page also extends the quotas of the page on which its URL was first found.
+        The argument ``earns`` is true for a relevant page that is not a duplicate, and ``repeats``
+        is true for a duplicate. A relevant page also extends the quotas of the page on which its
+        URL was first found.
         """
         own = (self._quota(host(url)), self._quota(url_pattern(url)))
         for quota in own:
@@ -251,7 +252,7 @@ class NearDuplicates(Part):
             visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.signature)
 
     def before_record(self, visit: PageVisit) -> None:
-        """Add the event of a near-duplicate to the visit."""
+        """Add an event to the visit if its page is a near-duplicate."""
         if visit.near_duplicate is not None:
             other, alike = visit.near_duplicate
             detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"

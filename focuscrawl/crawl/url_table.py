@@ -35,8 +35,8 @@ def url_pattern(url: str) -> str:
     """Return the pattern of a normalised URL: its host, its folder and the names in its query.
 
     Numbers are replaced with ``#`` and the last segment with ``*``; values of arguments are
-    dropped. All paths of a host with repeated segments have the same pattern, and so have all
-    very deep paths of a host.
+    dropped. All paths of a host with repeated segments have the same pattern. All very deep paths
+    of a host have another common pattern.
 
     >>> url_pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
     'a.example/wiki/#/*?action&version'
@@ -192,7 +192,7 @@ class UrlTable:
     def queueable(
         self, url_ids: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> Iterator[tuple[int, float]]:
-        """Iterate over ids and new scores of the URLs that were not fetched or excluded."""
+        """Iterate over ids and new scores of the URLs that were neither fetched nor excluded."""
         state = self._state.data[url_ids]
         can_queue = (state != FETCHED) & (state != EXCLUDED)
         return zip(url_ids[can_queue].tolist(), scores[can_queue].tolist(), strict=True)

@@ -105,7 +105,7 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` in progress, which a crawl judges, expands and then records (methods 1 to 5).
+    """A `Visit` in progress, which a crawl judges, expands and then records (methods.md 1 to 5).
 
     Code may change `relevance` before `Crawl.expand`; the new value replaces that of the critic.
     Feed exports contain the fields of `Visit` only.
@@ -232,7 +232,8 @@ class PageVisit(Visit):
 def make_answer_row(view: PageView, download: Download) -> AnswerRow:
     """Return the text digest, headings and validators of a page for the next crawl.
 
-    The digest covers the text only, because many servers send other bytes with every answer.
+    The digest covers the text only, because many servers send a page with different bytes in every
+    answer.
     """
     text = " ".join(view.tokens).encode("utf-8", "replace")
     return AnswerRow(

@@ -1,6 +1,6 @@
 """Waiting for busy hosts with better links, and priority fidelity.
 
-Priority fidelity is the share of fetches of the best known URL.
+Priority fidelity is the share of fetches that requested the best known URL.
 """
 
 from __future__ import annotations

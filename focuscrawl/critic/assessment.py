@@ -58,7 +58,7 @@ _MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
 class ClassResult(NamedTuple):
-    """Precision (NaN without predicted pages) and recall (NaN without labelled pages)."""
+    """Precision and recall of a class; NaN without predicted or labelled pages, respectively."""
 
     topic: str
     pages: int
@@ -156,9 +156,9 @@ def check_relevance(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check whether the relevance exceeds 1/2 on pages of `topics`, and only on these pages.
+    """Check whether the relevance exceeds 1/2 for pages of `topics`, and for no other pages.
 
-    Other parameters and errors are those of `check_classes`.
+    The other parameters and the errors are the same as for `check_classes`.
     """
     rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))
@@ -330,9 +330,9 @@ def check_few_examples(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a critic with its predecessor on the new examples.
+    """Comparison of a newly trained critic with the previous critic on the new examples.
 
-    The new examples are held out from both critics.
+    The previous critic was not trained on the new examples, and the new critic is cross-validated.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class BagRows(NamedTuple):
         return len(self.starts) - 1
 
     def lengths(self) -> NDArray[np.float64]:
-        """Return n(u), the number of known words of each page, float64 (n_rows,)."""
+        """Return the number of known words of each page, float64 (n_rows,)."""
         total = np.concatenate(([0.0], np.cumsum(self.counts)))
         lengths: NDArray[np.float64] = total[self.starts[1:]] - total[self.starts[:-1]]
         return lengths
@@ -46,7 +46,7 @@ class BagRows(NamedTuple):
     def dot(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
         """Multiply by `weights` (n_words, n_columns) in C order; return (n_rows, n_columns).
 
-        A page has a few hundred words. Gathering their weights is faster than building a scipy
+        For the few hundred words of a page, gathering the weights is faster than building a scipy
         matrix of one row.
         """
         if len(self) == 1:
@@ -127,7 +127,7 @@ class ClassCounts:
 
 @dataclass(frozen=True, slots=True)
 class TrainingRows:
-    """Labelled pages as one sparse matrix over all their words.
+    """Labelled pages as one sparse matrix of word counts.
 
     Attributes
     ----------

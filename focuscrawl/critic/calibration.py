@@ -21,8 +21,9 @@ _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Temper posteriors: Pr'(c|u) proportional to Pr(c|u)^s, s = min(1, scale n(u)^-exponent).
+    """Temper posteriors of classes c: Pr'(c|u) proportional to Pr(c|u)^s for a page u.
 
+    The exponent is s = min(1, scale n(u)^-exponent) for a page u with n(u) known words.
     Calibration keeps the order of the classes of a page, and never makes a judgement more extreme.
 
     Attributes

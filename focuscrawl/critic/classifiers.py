@@ -66,18 +66,18 @@ class NaiveBayes:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
         rows = self._vocabulary.transform(to_terms(bags, self.languages))
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
     def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
-        """Return log Pr(c|u) of pages already transformed with this model's vocabulary."""
+        """Return log Pr(class|page) of pages transformed with this model's vocabulary."""
         return log_normalised(rows.dot(self._weights) + self._prior)
 
 
 class HierarchicalNaiveBayes(NaiveBayes):
-    """Pr(c|u) = Pr(parent|u) Pr(c|u, parent): the chain rule down the topic tree [F99 3.1].
+    """Naive Bayes by the chain rule down the topic tree, Pr(c|u) = Pr(parent|u) Pr(c|u, parent).
 
     Each node with several children has a naive Bayes model; the word counts of a child are the sum
     over its leaves. The weights of all nodes are columns of one matrix, so the words of a page are
@@ -110,7 +110,7 @@ class HierarchicalNaiveBayes(NaiveBayes):
         self._nodes = [slice(start, end) for start, end in pairwise(ends)]
 
     def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
-        """Return log Pr(c|u) of pages already transformed with this model's vocabulary."""
+        """Return log Pr(class|page) of pages transformed with this model's vocabulary."""
         steps = rows.dot(self._weights) + self._prior
         for node in self._nodes:
             steps[:, node] = log_normalised(steps[:, node])
@@ -126,7 +126,7 @@ KINDS: dict[str, type[NaiveBayes]] = {
 
 
 def log_theta(counts: NDArray[np.number]) -> NDArray[np.float64]:
-    """Return log theta(c,t) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
+    """Return log Pr(word t|class c) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class LinearModel(NamedTuple):
     intercept: NDArray[np.float64]
 
     def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_pages, n_classes), of the pages of `as_matrix`."""
+        """Return log Pr(class|page), float64 (n_pages, n_classes), for rows of `as_matrix`."""
         return _log_posteriors(pages @ self.weights + self.intercept)
 
     def scaled(self, factor: float) -> LinearModel:
@@ -197,7 +197,7 @@ class LinearModel(NamedTuple):
 
 
 class LogisticModel:
-    """Pr(c|u) by logistic regression on the TF-IDF and the mean word embedding of a page.
+    """Class probabilities by logistic regression on TF-IDF and mean word embedding of a page.
 
     Logistic regression judges pages much better than naive Bayes, except with very few examples
     (docs/research/critics-studies.md). Link texts are judged by naive Bayes.
@@ -211,8 +211,8 @@ class LogisticModel:
     Notes
     -----
     The weights of logistic regression are fitted to pages of hundreds of words, but a link has
-    about three. In naive Bayes, the evidence of each word stands alone and adds up (methods 2). So
-    naive Bayes judges link texts better (studies of critics).
+    about three. In naive Bayes, the evidence of each word stands alone and adds up (methods.md 2).
+    So naive Bayes judges link texts better (studies of critics).
     """
 
     kind: ClassVar[str] = "discriminative"
@@ -231,7 +231,7 @@ class LogisticModel:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
         rows = self.vectors.transform(bags)
         logits = rows.words.dot(self._word_weights)
         logits += rows.meaning @ self._meaning_weights + self.linear.intercept

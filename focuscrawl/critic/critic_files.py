@@ -277,7 +277,7 @@ def _unpack_logistic(
 def load_critic(
     spec: str, topic: str, *, calibrated: bool | None = None
 ) -> FocusedCritic | CustomCritic:
-    """Load a critic and focus it on topics.
+    """Load a critic, and set the topics whose pages the critic judges relevant.
 
     Parameters
     ----------

@@ -180,7 +180,7 @@ def score_held_out(
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Score pages by cross-validation, or by the critic itself if there are too few examples.
+    """Score pages by cross-validation or, with too few examples, by the critic itself.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def cross_validate_few_shot(
     pages: TrainingPages,
     random_state: int,
 ) -> HeldOutLogOdds:
-    """Cross-validate with one fold for each example, or 10 folds if there are more than 20.
+    """Cross-validate with one fold for each example, or 10 folds for more than 20 examples.
 
     Each fold also holds out a part of the unlabelled pages.
 
@@ -258,8 +258,8 @@ class Cohesion(NamedTuple):
 def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
     """Compare at least two good pages with each other, by embeddings or else by words.
 
-    The cosines are taken after subtracting the mean of the unlabelled pages. So two unrelated
-    pages have a cosine of 0.
+    The cosines are computed after the mean of the unlabelled pages has been subtracted. So two
+    unrelated pages have a cosine of 0.
     """
     n_words = len(vectors.words)
     meaning = vectors.dimensions > 0

@@ -165,7 +165,7 @@ def vectorize_pages(
     embeddings: bool,
     languages: LanguageShares = ENGLISH,
 ) -> tuple[PageVectors, TrainingPages]:
-    """Fit page vectors and transform the training pages; parameters as in `fit_few_shot`."""
+    """Fit a `PageVectors`, and compute page vectors; parameters as in `fit_few_shot`."""
     kept = {form for phrase in phrases for word in phrase for form in word_forms(word, languages)}
     kept.update(*good, *bad)
     vectors = PageVectors.fit(unlabelled, kept, embeddings=embeddings, languages=languages)
@@ -179,7 +179,7 @@ def vectorize_pages(
 def fit_scorer(
     vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: TrainingPages
 ) -> Scorer:
-    """Fit the sum of the query scorer and the example scorer to page vectors."""
+    """Train a scorer on page vectors: the sum of a query scorer and an example scorer."""
     training = _ScorerTraining(vectors, pages)
     query = [training.fit_query(phrases)] if phrases else []
     if not pages.good.shape[0]:
@@ -206,7 +206,8 @@ def fit_phrases(
 ) -> LogisticModel:
     """Train a critic from phrases alone, without any page.
 
-    The document frequencies and the mean embedding are those of generated pages in `languages`.
+    The document frequencies and the mean embedding are computed from generated pages in
+    `languages`.
     """
     if languages is None:
         languages = detect_languages((), (), phrases)
@@ -264,7 +265,7 @@ class _ScorerTraining:
     def fit_folds(self) -> list[tuple[NDArray[np.intp], Scorer]]:
         """Return the held-out good pages and the scorer trained on the other pages, for each fold.
 
-        The list is empty with one good page.
+        If there is only one good page, the list is empty.
         """
         good = np.flatnonzero(self._good)
         folds = [good[fold::_FOLDS] for fold in range(min(_FOLDS, len(good)))]

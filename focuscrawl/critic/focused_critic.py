@@ -51,7 +51,7 @@ class TopicModel(Protocol):
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
         ...
 
 
@@ -87,7 +87,7 @@ class FocusedCritic:
             self.marked_of_words = self.model.marked_link_classes(self.marked)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge pages: relevance is the sum of the posteriors of the marked classes (methods 1).
+        """Judge pages: relevance is the sum of posteriors of the marked classes (methods.md 1).
 
         With `requires_main_text`, a page whose main text is not relevant is judged like an empty
         page.

@@ -226,7 +226,7 @@ class PageVectors:
 
 
 def tf_idf(rows: BagRows, idf: NDArray[np.floating]) -> BagRows:
-    """Weight the counts n(u,t) of words by (1 + log n(u,t)) idf(t), and scale rows to unit length.
+    """Return TF-IDF, (1 + log n(u,t)) idf(t) for a word t of a page u, scaled to unit length.
 
     scikit-learn's `TfidfTransformer` adds squares in another order, which would change the last
     digits of every judgement. For a single page, `TfidfTransformer` takes dozens of times as long.

@@ -1,8 +1,9 @@
 """A critic from keywords only, for topics without examples.
 
 The model assumes that the words of a page are drawn from one of two distributions. The
-*background* b(t) is the general frequency of words in the language (`wordfreq`). The *topic* gives
-the share `TOPIC_WORD_SHARE` to the user's words and the rest to the background:
+*background* b(t) is the general frequency of words in the language (`wordfreq`). The *topic*
+distribution is a mixture: the user's words have the share `TOPIC_WORD_SHARE`, and the background
+has the rest:
 
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
@@ -112,7 +113,7 @@ class PhraseModel:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(c|u), float64 (n_bags, 2); each row is a distribution."""
+        """Return log Pr(class|page), float64 (n_bags, 2); each row is a distribution."""
         odds = np.array([self._log_odds(bag) for bag in bags])
         posteriors = np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
         if calibration is None:

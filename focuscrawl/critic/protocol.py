@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.page.view import PageView
 
-RELEVANT = 0.5  #: a page is relevant if its relevance is higher (methods 4.4)
+RELEVANT = 0.5  #: a page is relevant if its relevance is higher (methods.md 4.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Judgement:
     Attributes
     ----------
     relevance : NDArray[np.float64] of shape (n,)
-        Relevance R(u) = Pr(c*|u) of each page, in [0, 1] (methods 1).
+        Relevance R(u) = Pr(c*|u) of each page, in [0, 1] (methods.md 1).
     probabilities : NDArray[np.float64] of shape (n, n_classes), or None
         Posterior probabilities of the critic's leaf classes, if the critic has classes.
     """
@@ -90,8 +90,8 @@ class CustomCritic:
     """A critic that calls a user's function with a sequence of `PageView`.
 
     The function returns n relevances in [0, 1], or a `Judgement`. A function that returns class
-    probabilities has an attribute ``classes``, the topic paths of the classes. Classes at or below
-    the topics of the crawl are marked.
+    probabilities has an attribute ``classes``, the topic paths of the classes. The classes at or
+    below the topics of the crawl count as relevant.
 
     Parameters
     ----------

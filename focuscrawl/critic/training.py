@@ -478,7 +478,7 @@ def sample_unlabelled_pages(
     random_state: int,
     progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
-    """Sample unlabelled pages from the first web; if it has too few pages, also from the next.
+    """Sample unlabelled pages from the first recordings that together contain enough pages.
 
     Parameters
     ----------

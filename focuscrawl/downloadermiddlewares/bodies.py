@@ -94,14 +94,14 @@ _SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie")  # never re
 class WarcMiddleware(Component):
     """Records every request and response in the WARC file ``FOCUSCRAWL_WARC``.
 
-    The value 1 of the setting means the file ``pages.warc.gz``. The value ``live`` means the same
-    file, but only for crawls of the live Web without a knowledge file, because pages of these
-    crawls have no other copy.
+    The value 1 of the setting means the file ``pages.warc.gz``. The value ``live`` also means the
+    file ``pages.warc.gz``, but only for crawls of the live Web without a knowledge file, because
+    no other copy of their pages exists.
 
-    The middleware sits nearest to the downloader, so it records compressed bodies, robots.txt,
-    retries and redirects. A relative file name is relative to the crawl's folder. A resumed crawl
-    appends to the file. With ``FOCUSCRAWL_WARC_SIZE``, a new file is started when a file reaches
-    this size.
+    The middleware is the one nearest to the downloader, so it records compressed bodies,
+    robots.txt, retries and redirects. A relative file name is relative to the crawl's folder. A
+    resumed crawl appends to the file. With ``FOCUSCRAWL_WARC_SIZE``, a new file is started when a
+    file reaches this size.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -61,7 +61,7 @@ class FocusMiddleware(Component):
 
     The spider ``focused`` yields its fetches as items for the pipelines and does not need this
     middleware. For spiders of other projects, `OpenPages` scores the links of a page and records
-    the page when the callback has finished. The middleware sits nearest to the engine, after
+    the page when the callback has finished. The middleware is the one nearest to the engine, after
     decompression and retries.
     """
 

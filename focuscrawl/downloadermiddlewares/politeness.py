@@ -41,8 +41,9 @@ class BackoffMiddleware(Component):
 
     A host is delayed for as long as its ``Retry-After`` header asks, or longer after every
     failure. A host that keeps failing, or asks for too long a delay, is skipped until the crawl is
-    resumed. The middleware sits between the downloader and Scrapy's retries, so that a retried
-    request waits in the frontier until its host is ready. Replays do not use the middleware.
+    resumed. The middleware is between the downloader and Scrapy's retry middleware, so that a
+    retried request waits in the frontier until its host is ready. Replays do not use the
+    middleware.
     """
 
     def __init__(self, crawler: Crawler) -> None:

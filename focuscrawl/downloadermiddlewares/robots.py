@@ -57,9 +57,9 @@ _AGENT_LINE = re.compile(
 class RobotRules(ProtegoRobotParser):
     """The rules of a robots.txt, with groups matched as in RFC 9309 (section 2.2.1).
 
-    A group applies to a crawler if it names the crawler's whole product token, ignoring case.
-    Protego finds a crawler name of the file anywhere in the ``User-Agent`` header. So crawler
-    names and header are passed to Protego with a slash on each side.
+    A group applies to a crawler if the group names the crawler's whole product token, ignoring
+    case. Protego searches the whole ``User-Agent`` header for the crawler names in robots.txt. So
+    the crawler names and the header are passed to Protego with a slash on each side.
     """
 
     @classmethod
@@ -142,8 +142,8 @@ class RobotsMiddleware(Component):
 
     A missing robots.txt (4xx, redirect loop) allows everything. If robots.txt cannot be fetched
     (no response, 429, 5xx), the request of the page fails; its retry fetches robots.txt again.
-    Only the first 500 KiB of the file count. Up to five redirects in a row are followed. Each
-    redirect respects the delay and the robots.txt of its own host.
+    Only the first 500 KiB of a robots.txt are used. Up to five redirects in a row are followed.
+    Each redirect respects the delay and the robots.txt of its own host.
 
     Scrapy's own middleware treats every failed download of robots.txt as permission.
     ``ROBOTSTXT_OBEY = False`` disables the middleware.

@@ -1,4 +1,4 @@
-"""Scrapy download handlers: one for the live Web, one for a recorded web.
+"""Scrapy download handlers: one for the live Web, one for recordings (saved pages).
 
 Each handler has its own module, so that a replay does not import Scrapy's HTTP client.
 """

@@ -36,7 +36,7 @@ _DIGITS_SHOWN = 20  # digits shown of an invalid status
 class LiveDownloadHandler(HTTP11DownloadHandler):
     """Downloads from public addresses and from ``FOCUSCRAWL_PRIVATE_ADDRESSES``.
 
-    For all other addresses the handler raises `PrivateAddressError` before it sends anything:
+    For all other addresses the handler raises `PrivateAddressError` before it sends anything.
     `focuscrawl.engine.address_guard` filters the results of the name resolver, and the handler
     checks the address of the connection again.
 

@@ -1,4 +1,4 @@
-"""The download handler for a recorded web, which opens no connection."""
+"""The download handler for a recording (saved pages), which opens no connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_MODIFIED_HEADERS = frozenset(
 
 
 class ReplayDownloadHandler(Component):
-    """Returns responses of the crawl's recorded web; status 404 for URLs not in the web."""
+    """Returns responses from the crawl's recording; status 404 for URLs not in the recording."""
 
     lazy = False
 

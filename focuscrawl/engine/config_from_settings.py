@@ -42,7 +42,7 @@ def read_config(
 ) -> CrawlConfig:
     """Return the configuration of a crawl; arguments override settings.
 
-    For a recorded web, the function changes ``settings`` to the settings of a replay.
+    For a crawl of a recording, the function changes ``settings`` to the settings of a replay.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Writes training instances (u,v) to a JSON lines file, or passes them to a user's callable."""
+"""Writes training instances (links) to a JSON lines file, or passes them to a user's callable."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ D_MAX = 5  # DOM offsets on either side of a link [A02 section 3.4]
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A link (u,v) between two judged pages [A02 section 2.2].
+    """A link from a judged page u to a judged page v [A02 section 2.2].
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Instance:
     anchor : str
         Text of the link.
     features : tuple of str
-        Distinct words around the link with DOM offset, ``word@offset`` (methods 4.2).
+        Distinct words around the link with DOM offset, ``word@offset`` (methods.md 4.2).
     score : float or None
         Score of the link when it was found; None if not followed.
     relevance_source, relevance_target : float

@@ -70,8 +70,9 @@ def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
     """Disable Scrapy's own spider middlewares, unused extensions, and log lines for each page.
 
     Scrapy's spider middlewares would pass every visit through further generators, and Scrapy
-    formats log lines even if they are not shown. Settings of users are not changed. If ``replays``
-    is true, the downloader middlewares that need a network are also disabled.
+    formats log lines even if they are not shown. The function does not change settings that the
+    user has set. If ``replays`` is true, the downloader middlewares that need a network are also
+    disabled.
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:

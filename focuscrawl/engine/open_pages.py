@@ -1,4 +1,4 @@
-"""Pages of a project's own spider from their answer until their callback has finished."""
+"""Judged pages of a project's own spider whose callback has not finished."""
 
 from __future__ import annotations
 

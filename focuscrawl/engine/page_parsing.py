@@ -37,10 +37,10 @@ _MAX_IN_THREAD = 1_700_000  # bytes; decoding a larger page blocks all threads f
 
 
 async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
-    """Expand a visit as `Crawl.expand` does; the caller must hold the lock (`VisitLock`).
+    """Score and queue the links of a visit as `Crawl.expand` does; the caller holds `VisitLock`.
 
     Links of a long page of the live Web are scored in a thread and queued in several steps. A
-    replay has no open connections, and its recorded web must not be read in two threads.
+    replay has no open connections, and its recording must not be read in two threads.
     """
     if crawl.web is not None or visit.view is None or not _is_long(visit.view):
         crawl.expand(visit)

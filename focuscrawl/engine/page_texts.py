@@ -48,8 +48,8 @@ _COPIED = (  # attributes of both `PageText` and `TextVisit`
 class TextVisit(Visit):
     """A recorded fetch with the text of its page, the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
 
-    The fields are those of an exported corpus (docs/how-to/export.md). All these fields are None
-    for pages without text and for pages that need no text, such as off-topic pages.
+    The fields are the same as the columns of an export (docs/how-to/export.md). All these fields
+    are None for pages without text and for pages that need no text, such as off-topic pages.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class TextVisit(Visit):
     def of(
         cls, visit: Visit, found: PageText | str | None = None, *, markdown: bool = False
     ) -> TextVisit:
-        """Return the item of a fetch; ``found`` is the text or the reason why it is missing."""
+        """Return the item of a fetch; ``found`` is the text or the reason for a missing text."""
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
             item.text_error = found

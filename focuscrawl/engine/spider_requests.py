@@ -257,7 +257,7 @@ class RequestWords:
         self._words = WordEvidence(critic, use_critic=self._can_score)
 
     def score(self, request: Request) -> float:
-        """Return a score from 0 to 1."""
+        """Return the score of a request, from 0 to 1."""
         if not self._can_score:
             return _DEFAULT_SCORE
         from scipy.special import expit  # noqa: PLC0415 - slow to import, and rarely used

@@ -108,13 +108,13 @@ _CAUSES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def is_web_error(error: BaseException) -> bool:
-    """Tell whether an error is caused by a server, network or refusal, and not by a program."""
+    """Tell whether the cause of an error is a server, a network or a refusal, not a bug."""
     everyday = (DownloadFailedError, DownloadCancelledError, UnusableError, PrivateAddressError)
     return isinstance(error, (*everyday, *(kind for kind, _ in _CAUSES), IgnoreRequest))
 
 
 def describe_error(error: Exception) -> str:
-    """Return ``cause: details``; the cause of an error of a program is its class name."""
+    """Return ``cause: details``; for a programming error, the cause is the exception's class."""
     if isinstance(error, DownloadCancelledError):  # by DOWNLOAD_MAXSIZE only
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:
@@ -239,7 +239,7 @@ def retry_after_of(response: Response) -> float | None:
 
 
 class VisitLock:
-    """Lock that is held while one visit, the ``holder``, is expanded and recorded."""
+    """Lock of one visit, the ``holder``, while its links are queued and the visit is recorded."""
 
     def __init__(self) -> None:
         self._lock = DeferredLock()

@@ -1,4 +1,4 @@
-"""Reports falls of a crawl's harvest rate or speed in the log, store and progress bar."""
+"""Reports in log, store and progress bar that a crawl's harvest rate or speed has fallen."""
 
 from __future__ import annotations
 

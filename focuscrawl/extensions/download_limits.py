@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class HtmlOnly(Component):
     """Stops the download of a body whose headers name another media type than HTML or XML.
 
-    A stopped download counts for the budget. Requests of a project's own spider are not stopped.
-    PDF, site maps and feeds are not stopped if the crawl reads them. ``FOCUSCRAWL_ANY_MEDIA =
-    True`` disables the extension.
+    A stopped download counts against the budget. Requests of a project's own spider are not
+    stopped. PDF, site maps and feeds are not stopped if the crawl reads them.
+    ``FOCUSCRAWL_ANY_MEDIA = True`` disables the extension.
     """
 
     def __init__(self, crawler: Crawler) -> None:

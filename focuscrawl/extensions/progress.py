@@ -99,7 +99,7 @@ class JsonFormatter(logging.Formatter):
     """Formats a log record as a line of JSON.
 
     Each line has the fields ``at`` (UTC), ``level``, ``logger``, ``message``, ``crawl``,
-    ``exception``, and those of the record's attribute ``fields``.
+    ``exception``, and the fields in the record's attribute ``fields``.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class Progress(Component):
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary, or log it if the log is a file or is JSON on standard error."""
+        """Print the summary; if the log is a file or JSON on standard error, log the summary."""
         store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)

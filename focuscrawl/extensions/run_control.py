@@ -1,4 +1,4 @@
-"""Pauses, resumes and stops a crawl: on commands of users, in limited time, with a stop reason."""
+"""Pauses, resumes and stops a crawl on users' commands, in limited time, with a stop reason."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class BoundedStop(Component):
 class RemoteControlExtension(Component):
     """Reads the commands in the crawl's `FileControl`, and pauses, resumes or stops the engine.
 
-    A paused crawl finishes the requests in flight and starts no others.
+    A paused crawl finishes the requests in flight and starts no other requests.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -166,7 +166,7 @@ class RemoteControlExtension(Component):
 class StopReason(Component):
     """Closes the idle spider with the crawl's stop reason instead of ``finished``.
 
-    Other components may keep an idle spider open, but not when the budget is spent.
+    Other components may keep an idle spider open, except when the budget is spent.
     """
 
     def spider_idle(self) -> None:

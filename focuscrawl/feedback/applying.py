@@ -135,7 +135,7 @@ def apply_definition(
     examples: Progress = NO_PROGRESS,
     pages: Progress = NO_PROGRESS,
 ) -> AppliedDefinition:
-    """Train the critic of a definition and apply it to a stopped or running crawl.
+    """Train the critic of a topic definition, and apply the critic to a stopped or running crawl.
 
     The critic is saved as ``critic-N`` in the crawl's folder, with N from 1. The pages of a
     stopped crawl are judged again at once. A running crawl gets a request and judges its pages

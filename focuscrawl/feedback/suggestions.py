@@ -93,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, in turn of each of the `kinds`; the choice is deterministic.
+    """Choose pages to judge, one of each of the `kinds` in turn; the choice is deterministic.
 
     If several pages of a host have the same title, only one of these pages is chosen.
 
@@ -307,7 +307,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
 
 
 def read_verdict(text: str) -> bool | None:
-    """Parse a verdict: True for good, False for bad, None for none; else raise ValueError."""
+    """Parse a verdict: True for good, False for bad, None if missing; else raise ValueError."""
     word = text.strip().lower()
     if word in _NO_VERDICT:
         return None
@@ -351,7 +351,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
 
 
 def find_page(webs: Sequence[Web], url: str) -> PageView | None:
-    """Read a page from the first web that has it; None if no web has it."""
+    """Read a page from the first recording that has the page; None if no recording has it."""
     return next(filter(None, (read_page(web, url) for web in webs)), None)
 
 

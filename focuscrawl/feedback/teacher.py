@@ -87,7 +87,7 @@ _DETERMINISTIC = {"temperature": 0, "response_format": {"type": "json_object"}}
 
 
 class NoVerdictError(ValueError):
-    """A model's answer is not a verdict."""
+    """The answer of the language model contains no valid verdict."""
 
 
 class Prompt:

@@ -49,7 +49,7 @@ class TeacherAnswer(NamedTuple):
     """A teacher's answer about one page.
 
     The outcome is "asked", "recorded" (answered in an earlier session), "no verdict" (the answer
-    was invalid) or "unread" (the teacher was not asked, because no web has the page).
+    was invalid) or "unread" (the teacher was not asked, because no recording has the page).
     """
 
     page: Suggestion

@@ -1,8 +1,8 @@
 """Opening of SQLite files that may come from an untrusted person.
 
-Journals next to an untrusted file can make SQLite delete other files, and its schema or damaged
-pages can make a statement run forever. `open_database` prevents these attacks, so no other module
-opens SQLite files.
+Journals next to an untrusted file can make SQLite delete other files. The schema or damaged pages
+of the file can make a statement run forever. `open_database` prevents these attacks, so no other
+module opens SQLite files.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _STAT_BLOCK = 512  # bytes; the unit of st_blocks, independent of the file syste
 
 
 class Database(sqlite3.Connection):
-    """A connection that interrupts a statement whose steps exceed a limit for the file's size.
+    """A connection that interrupts a statement after too many steps for the size of the file.
 
-    An interrupted statement raises `sqlite3.OperationalError` with the code ``SQLITE_INTERRUPT``.
+    A statement that this connection interrupts raises `sqlite3.OperationalError` with the code
+    ``SQLITE_INTERRUPT``.
     """
 
     def limit_steps(self, path: Path) -> None:

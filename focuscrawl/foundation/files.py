@@ -80,8 +80,8 @@ def open_regular(name: str, flags: int) -> int:
 def safe_join(root: Path, name: str) -> Path:
     """Return the path of `name` below the folder `root`; the path need not exist.
 
-    Every access to a file of an untrusted folder gets its path from this function. The user
-    named `root` itself, so `root` may be a link.
+    Every access to a file of an untrusted folder gets its path from this function. The user chose
+    the folder `root`, so `root` itself may be a link.
 
     Parameters
     ----------

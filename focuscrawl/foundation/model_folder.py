@@ -1,8 +1,9 @@
 """The file format of all models: critics, apprentices and path models.
 
 A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest has
-the kind and format of the model, further facts, and the SHA-256 of every file and of itself.
-Without timestamps, equal models have equal bytes. Reading runs no code and checks every digest.
+the kind and format of the model, further facts, and the SHA-256 of every file and of itself. The
+files contain no timestamps, so equal models have equal bytes. Reading runs no code and checks
+every digest.
 """
 
 from __future__ import annotations

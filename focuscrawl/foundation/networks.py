@@ -87,7 +87,7 @@ class Networks:
         return {4, 6} <= {each.version for each in self.allowed if each.prefixlen == 0}
 
     def refusal(self, address: str) -> str | None:
-        """Return why the crawl may not connect to an IP address; None if it may."""
+        """Return why the crawl may not connect to an IP address; None if it is allowed."""
         try:
             target = _ipv4_target(ipaddress.ip_address(address))
         except ValueError:

@@ -316,7 +316,7 @@ def numbered_lines(text: str) -> dict[int, str]:
 
 
 def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
-    """Return a reader of a CSV table; the column names are those of the header in lower case.
+    """Return a reader of a CSV table; the column names are the header's names in lower case.
 
     The separator is the comma, semicolon or tab, whichever the header has most often, because
     spreadsheets of some countries write semicolons.

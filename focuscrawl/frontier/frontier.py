@@ -90,8 +90,8 @@ class Frontier:
     """Queued URLs by score, highest first; URLs with equal scores in the order of discovery.
 
     Each host has a heap of links. A second heap has the hosts by their best link. `pop` returns
-    the best link among the hosts with a free slot; busy hosts cost no time. URLs and hosts have
-    consecutive ids (`NameTable`). Times are seconds of a monotonic clock.
+    the best link among the hosts with a free slot, and spends no time on busy hosts. URLs and
+    hosts have consecutive ids (`NameTable`). Times are seconds of a monotonic clock.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class Frontier:
     def load(
         self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> None:
-        """Queue many URLs at once; none may be queued or deferred."""
+        """Queue many URLs at once; none of the URLs may already be queued or deferred."""
         if not len(urls):
             return
         self._grow(int(urls.max()) + 1, int(hosts.max()) + 1)
@@ -233,7 +233,7 @@ class Frontier:
     def pop(self, now: float) -> int | None:
         """Remove and return the best URL whose host has a free slot; None without such a host.
 
-        The URL is in flight until `release`.
+        The URL is in flight until `release` is called.
         """
         url = self.peek(now)
         if url is not None:
@@ -294,7 +294,7 @@ class Frontier:
             self._set_state(url, NOT_QUEUED)
 
     def defer(self, url: int) -> None:
-        """Exclude `url` from `pop` until `readmit`, if the URL is queued."""
+        """If `url` is queued, exclude it from the results of `pop` until `readmit` is called."""
         if url < len(self._state) and self._state.data[url] == QUEUED:
             self._set_state(url, DEFERRED)
 

@@ -117,7 +117,7 @@ class Host:
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
-        """Return the best link, or None; `keys` and `state` are those of all URLs by id."""
+        """Return the best link, or None; `keys` and `state` have the entries of all URLs by id."""
         heap = self._heap
         if len(heap) > 4 * self.queued + 64:
             heap = self._heap = [

@@ -26,7 +26,7 @@ class Patience:
     """Computes the smallest score that a link needs to be fetched before links of busy hosts.
 
     A link v is delayed if two conditions hold. First, a link w of a busy host justifies the wait.
-    The host needs s seconds per link, and `patience` is in seconds per relevant page::
+    The busy host needs s seconds per link, and `patience` is in seconds per relevant page::
 
         score(w) - score(v) > s / patience
 
@@ -34,8 +34,8 @@ class Patience:
     on the busy host at the end of the crawl.
 
     Second, better links use up the remaining budget. With a remaining budget of B fetches, at
-    least B links must score higher than v. These links are queued links and expected new links,
-    whose number is B times the mean number on the latest pages.
+    least B links must score higher than v. These links are queued links and expected new links.
+    The number of expected new links is B times the mean number of new links on the latest pages.
 
     Parameters
     ----------

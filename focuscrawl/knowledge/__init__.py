@@ -1,4 +1,4 @@
-"""Knowledge of a topic from earlier crawls, in one portable file per topic (methods 8).
+"""Knowledge of a topic from earlier crawls, in one portable file per topic (methods.md 8).
 
 A knowledge file provides seeds, keywords, predictions for URLs and the value of further visits.
 `focuscrawl.offline.knowledge_export` reads the store of a crawl for `add_crawl`, and

@@ -144,13 +144,13 @@ class Knowledge:
     # -- the three knowledge bases of the paper ------------------------------------------
 
     def seeds(self, most: int = N_START_URLS) -> list[str]:
-        """Return the best start URLs by hub and authority scores (methods 8, seed URLs)."""
+        """Return the best start URLs by hub and authority scores (methods.md 8, seed URLs)."""
         found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
         return [url for url in (normalize(text) for (text,) in found) if url is not None]
 
     @cached_property
     def keywords(self) -> Keywords:
-        """The keywords of the topic with their weights (methods 8)."""
+        """The keywords of the topic with their weights (methods.md 8)."""
         rows = self._file.execute("SELECT word, relevant, other FROM word")
         counts = {word: WordCount(relevant, other) for word, relevant, other in rows}
         relevant, other = (int(self.meta.get(f"{kind}_pages", 0)) for kind in _KINDS)
@@ -164,7 +164,7 @@ class Knowledge:
         return found
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
-        """Return the expected relevance of the targets of links, float64 (n,) (methods 8).
+        """Return the expected relevance of the targets of links, float64 (n,) (methods.md 8).
 
         A known URL has its recorded relevance. The relevance of an unknown URL is predicted from
         the nearest pages.

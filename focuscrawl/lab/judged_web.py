@@ -91,7 +91,7 @@ class JudgedWeb:
         return reached
 
     def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
-        """Return the loss rate of a greedy crawl that knows every page's relevance [methods 1].
+        """Return the loss rate of a greedy crawl that knows every page's relevance [methods.md 1].
 
         If the greedy crawl runs out of links, the remaining fetches of the budget count as lost.
         """

@@ -127,7 +127,7 @@ class Contender:
         Own budget, as `Study.budget`; None uses the study's.
     knows : str or None
         Label of the contender whose crawl of the same web, topic and draw has filled the knowledge
-        that this contender starts with [methods 8].
+        that this contender starts with [methods.md 8].
     seeds : int
         Set of start URLs: 0 is the set of the draw; 1, 2, ... are disjoint sets.
     """
@@ -368,7 +368,7 @@ class Run:
         return [*command, "--out", str(self.apprentice_path(options))]
 
     def learn_command(self) -> list[str]:
-        """Return the command line that adds the crawl to its knowledge [methods 8]."""
+        """Return the command line that adds the crawl to its knowledge [methods.md 8]."""
         command = ["focuscrawl", "knowledge", "learn", str(self.crawl_dir)]
         return [*command, "--topic", self.topic, "--out", str(self.knowledge_path)]
 

@@ -66,7 +66,7 @@ def by_topic(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
         One row a web, topic and strategy: ``draws``; ``budget`` and ``oracle`` (means over draws);
         ``loss`` (mean); ``std`` (standard deviation of the loss over draws, n - 1; NaN for one
         draw); ``min``; ``max``; and ``reduction``, which is 1 - loss / loss of the baseline with
-        losses averaged over draws (methods 1), NaN where the baseline loses nothing.
+        losses averaged over draws (methods.md 1), NaN where the baseline loses nothing.
     """
     keys = ["web", "topic", "strategy"]
     groups = runs.groupby(keys, sort=False, observed=True)

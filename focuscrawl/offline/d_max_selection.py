@@ -50,7 +50,7 @@ CONTEXT_GROUP = "context"  # the feature group that depends on d_max
 MAX_D_MAX = 8  # largest compared d_max; the paper found no improvement beyond 7
 N_FOLDS = 5
 N_FITS = N_FOLDS * (MAX_D_MAX + 1)
-HIGH_RELEVANCE = 0.5  # relevance above which a URL has the class "high" (methods 5)
+HIGH_RELEVANCE = 0.5  # relevance above which a URL has the class "high" (methods.md 5)
 _MIN_FETCHES = 10  # relevant and irrelevant fetches, each
 _MIN_PROBABILITY = 1e-4  # predictions are clipped, as `nb` and `regression` often predict 0 or 1
 

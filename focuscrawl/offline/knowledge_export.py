@@ -101,7 +101,7 @@ def _distinct(links: Iterator[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def _prestige(store: CrawlStore) -> tuple[Floats, Floats]:
-    """Return hub and authority scores by URL, divided by the largest score (methods 7)."""
+    """Return hub and authority scores by URL, divided by the largest score (methods.md 7)."""
     links = CrawlLinks.from_store(store)
     scores = Distiller(links.graph(links.sites())).distill()
     return _divide_by_max(scores.hubs), _divide_by_max(scores.authorities)

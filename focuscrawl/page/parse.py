@@ -206,7 +206,7 @@ def parse_page(
 
     Notes
     -----
-    Leaves and offsets are those of methods 4 [A02 section 2.2.1]. The first `MAX_SIZE` bytes,
+    Leaves and offsets are those of methods.md 4 [A02 section 2.2.1]. The first `MAX_SIZE` bytes,
     `MAX_LINKS` links and `MAX_TOKENS` tokens are kept. URLs longer than
     `focuscrawl.foundation.urls.MAX_URL_LENGTH` are neither links nor base URLs.
     """

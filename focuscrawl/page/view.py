@@ -29,7 +29,7 @@ class Links:
     urls : n normalised absolute URLs with http or https (`focuscrawl.foundation.urls`)
     anchors : n texts inside the link elements, with collapsed white space and at most 1,000
         characters. Links without text have the ``alt`` of the area or image, or the ``title``
-    left, right : int32 (n,), first and last DOM leaf inside the link element (methods 4,
+    left, right : int32 (n,), first and last DOM leaf inside the link element (methods.md 4,
         [A02 section 2.2.1]); ``left <= right``
     nofollow : bool (n,), whether the link has ``rel`` ``nofollow``, ``sponsored`` or ``ugc``
     """

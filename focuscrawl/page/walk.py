@@ -174,7 +174,7 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
     """Collect leaves, links and metadata of a page in one walk over its tree.
 
     A leaf is a text that is not only white space, or an element that contains neither an element
-    nor such a text (methods 4, [A02 section 2.2.1]). Metadata, scripts and an empty ``html``,
+    nor such a text (methods.md 4, [A02 section 2.2.1]). Metadata, scripts and an empty ``html``,
     ``head`` or ``body`` are not leaves. A link element without a leaf inside is itself a leaf.
     """
     page = Outline()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-#: crawls are comparable if they agree in these (methods 1)
+#: crawls are comparable if they agree in these (methods.md 1)
 _SAME = ("topic", "web", "critic")
 
 
@@ -41,8 +41,8 @@ class ComparedCrawl:
     fetched: int  #: all fetches of the crawl
     loss_rate: float | None  #: loss rate of all fetches; None before the first fetch
     common_loss_rate: float | None  #: loss rate of as many fetches as the shortest crawl has
-    #: 1 - common loss / common loss of the first crawl (methods 1). None for the first crawl, for
-    #: crawls with another topic, web or critic, and if the first crawl has no loss.
+    #: 1 - common loss / common loss of the first crawl (methods.md 1). None for the first crawl,
+    #: for crawls with another topic, web or critic, and if the first crawl has no loss.
     loss_reduction: float | None
 
 

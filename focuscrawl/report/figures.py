@@ -218,7 +218,7 @@ def completeness_figure(estimates: Sequence[RecallEstimate], number: int = 0) ->
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Learning curve of one crawl in a sequence of crawls (methods 8).
+    """Learning curve of one crawl in a sequence of crawls (methods.md 8).
 
     The curve shows the share of relevant pages found against the share of the fetches. A curve
     above the curve of the previous crawl means positive learning. The relevant pages are those
@@ -296,7 +296,7 @@ def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.
 def loss_figure(
     crawls: Mapping[str, pd.DataFrame], milestones: Mapping[str, Sequence[Milestone]] | None = None
 ) -> Figure:
-    """Draw the loss rate against fetches (methods 1; A02, figure 10).
+    """Draw the loss rate against fetches (methods.md 1; A02, figure 10).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Figures of merit over the fetches of a crawl (methods 1), for reports and notebooks.
+"""Figures of merit over the fetches of a crawl (methods.md 1), for reports and notebooks.
 
 Time is counted in fetches, not in seconds. All fetches count: redirects, errors, exact duplicates
 and other media than HTML have relevance 0.
@@ -70,13 +70,13 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
 
 
 def harvest_rate(pages: pd.DataFrame) -> pd.Series[float]:
-    """Return the mean relevance of the first n fetches, for every n (methods 1)."""
+    """Return the mean relevance of the first n fetches, for every n (methods.md 1)."""
     relevance = pages["relevance"]
     return (relevance.cumsum() / np.arange(1, len(relevance) + 1)).rename("harvest_rate")
 
 
 def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
-    """Return 1 - harvest rate of the first n fetches, for every n (methods 1; A02 1.1)."""
+    """Return 1 - harvest rate of the first n fetches, for every n (methods.md 1; A02 1.1)."""
     return (1.0 - harvest_rate(pages)).rename("loss_rate")
 
 

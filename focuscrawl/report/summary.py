@@ -197,7 +197,7 @@ ORDER BY sum(p.relevance) DESC, h.name LIMIT ?
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of a crawl, finished or running (methods 1)."""
+    """Numbers of a crawl, finished or running (methods.md 1)."""
 
     identity: dict[str, str]  #: topic, strategy, web, critic and random_state of the crawl
     store_path: str  #: path of the store

@@ -227,7 +227,7 @@ class Strategy(ABC):
         url : int
             Id of the fetched URL.
         relevance : float
-            Relevance of the page; 0 for redirects, errors and duplicates (methods 1).
+            Relevance of the page; 0 for redirects, errors and duplicates (methods.md 1).
         duplicate_of : int or None
             Id of an earlier page with the same content.
         """

@@ -97,7 +97,7 @@ class LinkStrategy(Strategy):
 
 
 class BestFirst(LinkStrategy):
-    """Best-first: the score of a URL is the maximum relevance of the linking pages (methods 3).
+    """Best-first: the score of a URL is the maximum relevance of the linking pages (methods.md 3).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The strategy ``hubs``: hub scores as a part of the score of a URL (methods 7; F99 3.2)."""
+"""The strategy ``hubs``: hub scores as a part of the score of a URL (methods.md 7; F99 3.2)."""
 
 from __future__ import annotations
 

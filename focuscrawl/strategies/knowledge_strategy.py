@@ -1,4 +1,4 @@
-"""Strategies that use the knowledge of a topic from earlier crawls (methods 8)."""
+"""Strategies that use the knowledge of a topic from earlier crawls (methods.md 8)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Learnable(LinkStrategy):
     """Score links by keywords in the anchor, a prediction for the URL, and the page's relevance.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
-    approach to topic-specific web resource discovery (2002); see methods 8. A first crawl, and a
-    crawl with knowledge of earlier crawls, score a link by::
+    approach to topic-specific web resource discovery (2002); see methods.md 8. A first crawl, and
+    a crawl with knowledge of earlier crawls, score a link by::
 
         score(u, v) = alpha sim(keywords, anchor) + (1 - alpha) R(u)
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)

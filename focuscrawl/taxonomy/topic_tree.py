@@ -153,7 +153,7 @@ def iterate_labels(path: str | Path) -> Iterator[Label]:
 
 
 class Taxonomy:
-    """An immutable tree of topics with example URLs (methods 1).
+    """An immutable tree of topics with example URLs (methods.md 1).
 
     Topic paths of parameters are normalised by `normalise`.
 

@@ -68,7 +68,7 @@ def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
     expect(page.get_by_text("left the frontier")).to_be_visible()
     expect(page.get_by_role("region", name="links on the page", exact=True)).to_be_visible()
     page.get_by_role("link", name="Frontier").press("Enter")
-    page.get_by_label("State").select_option("excluded")
+    page.get_by_label("State").select_option("queued")
     page.get_by_role("button", name="Filter").press("Enter")
     expect(page.locator("#rows")).to_contain_text("URLs in total")
     page.get_by_label("Host").fill("nobody.example")

@@ -54,7 +54,7 @@ def graphs(draw: st.DrawFn) -> LinkGraph:
 def dense(
     links: LinkGraph, threshold: float, *, damp: bool, rounds: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """methods 7 with full matrices, cell by cell."""
+    """methods.md 7 with full matrices, cell by cell."""
     n = links.n_pages
     there = np.zeros((n, n), bool)
     there[links.source, links.target] = True

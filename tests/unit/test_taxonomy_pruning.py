@@ -39,7 +39,7 @@ def contents(tree: Taxonomy) -> dict[str, list[str]]:
 
 
 def literally(examples: Mapping[str, list[str]], k: int) -> dict[str, set[str]]:
-    """methods 2 word for word: look for a small leaf until there is none, then add Others."""
+    """methods.md 2 word for word: look for a small leaf until there is none, then add Others."""
     tree: dict[str, set[str]] = {ROOT: set()}
     for topic, urls in examples.items():
         for path in [*ancestors(topic), topic]:

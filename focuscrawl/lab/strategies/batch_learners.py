@@ -180,7 +180,7 @@ class JoinedEvidence:
 
 
 class HashedNaiveBayes:
-    """Multinomial naive Bayes with Laplace smoothing (methods 2) over rows of hashed words.
+    """Multinomial naive Bayes with Laplace smoothing (methods.md 2) over rows of hashed words.
 
     Words of a text are correlated, so a text of some hundred words would make every posterior 0 or
     1, and links would have no order. So a text with more than `length` words counts like a text of

@@ -20,7 +20,7 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Score each link with the true relevance of its target: greedy best-first (methods 1).
+    """Score each link with the true relevance of its target: greedy best-first (methods.md 1).
 
     The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. The oracle
     shows in studies how little loss is possible on a recorded web. The oracle is not optimal,
