@@ -308,7 +308,7 @@ class Run:
 
     @property
     def has_missing_outputs(self) -> bool:
-        """Whether the crawl, an apprentice or the knowledge that later runs need is missing."""
+        """Whether a crawl, apprentice or knowledge file that later runs need is missing."""
         lacks_apprentice = any(
             not self.apprentice_path(each).exists() for each in self.apprentice_options
         )

@@ -228,7 +228,7 @@ def chain_curves(
 
 
 def learning_table(results: Results) -> pd.DataFrame:
-    """Return the areas below the learning curves of all chains.
+    """Return the areas below the learning curves of all chains of crawls.
 
     Returns
     -------

@@ -97,7 +97,7 @@ def read_metadata(elements: list[etree._Element], agent: str = DEFAULT_AGENT) ->
     """Read the ``base``, ``link`` and ``meta`` elements of a page, using the first of each kind.
 
     Rules for robots are returned if they are for `agent` or for all crawlers. A refresh inside
-    ``noscript`` is ignored, because browsers do not follow it.
+    ``noscript`` is ignored, because browsers do not follow such a refresh.
     """
     found = Metadata()
     refreshes = []

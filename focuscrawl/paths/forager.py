@@ -281,7 +281,7 @@ class Forager:
         return self._sites[int(self._site.data[url])].start
 
     def parent(self, url: int) -> int:
-        """Return the page with the best link to a URL so far; -1 if there is none."""
+        """Return the page with the best link to a URL so far; -1 if no page links to the URL."""
         return int(self._parent.data[url])
 
     def record_fetch(self, url: int) -> None:

@@ -317,7 +317,7 @@ def load_path_critic(folder: str, topic: str) -> PathCritic:
 
 
 def read_model(folder: Path) -> tuple[PathModel, str]:
-    """Return the model in a folder and its hex digest.
+    """Return the path model in a folder, and the hex digest of the model.
 
     Raises
     ------

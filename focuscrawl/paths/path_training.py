@@ -48,7 +48,7 @@ _PENALTY = 10.0  # C of the calibration; keeps the slope finite if models recogn
 class WebPages:
     """Pages of a web and the links between these pages; links to other URLs are left out.
 
-    Pages are read from a recorded web again when needed; pages of the live web are cached.
+    Pages of a recording are read again when needed; pages of the live Web are cached.
     """
 
     def __init__(self, source: Source) -> None:

@@ -74,7 +74,7 @@ def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
 
 
 def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> list[ComparedCrawl]:
-    """Compare crawls at the number of fetches that all of them have.
+    """Compare crawls at the largest number of fetches that all crawls have made.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ class LineStyle(NamedTuple):
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
-    """Return at most `most` indexes of n points of a curve, with the first and the last."""
+    """Return at most `most` indexes of n points of a curve, including the first and last point."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
@@ -160,7 +160,7 @@ def curves_figure(
     height: float = 4.2,
     **looks: Any,
 ) -> Figure:
-    """Draw curves, with a legend below them.
+    """Draw curves, with a legend below the curves.
 
     Parameters
     ----------
@@ -221,9 +221,9 @@ class LearningCurve:
     """Learning curve of one crawl in a sequence of crawls (methods.md 8).
 
     The curve shows the share of relevant pages found against the share of the fetches. A curve
-    above the curve of the previous crawl means positive learning. The relevant pages are those
-    that any of the compared crawls has found (*pooling*), because their number is unknown on the
-    live Web.
+    above the curve of the previous crawl means positive learning. The relevant pages of all
+    compared crawls are pooled, because the total number of relevant pages on the live Web is
+    unknown.
     """
 
     label: str  #: name of the crawl

@@ -135,7 +135,7 @@ def stop_reason(store: CrawlStore) -> str | None:
 
 
 def stop_rule_message(store: CrawlStore) -> str:
-    """Return the message of the user's rule that stopped the last run; "" if none did."""
+    """Return the message of the user's rule that stopped the last run; "" without such a rule."""
     turns = History(store).events("start", RULE)
     return turns[-1].detail if turns and turns[-1].kind == RULE else ""
 

@@ -61,7 +61,7 @@ _HINTS = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by er
 
 
 class RevisitCounts(NamedTuple):
-    """Counts of the hubs that were fetched again; no other count includes these fetches."""
+    """Counts of the hubs that were fetched again; no other count includes hub revisits."""
 
     fetches: int = 0
     unchanged: int = 0  #: fetches answered with "not modified"

@@ -70,8 +70,8 @@ def write_sorted_copy(store: CrawlStore, path: Path) -> None:
 
     Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow the
     crawl down. The sorted copy has the indexes. When rows are read, the copy is joined with the
-    texts of the store. The copy has the state of the crawl at the time of copying. Copying a
-    million URLs takes some seconds. Memory does not grow with the crawl.
+    texts of the store. The sorted copy has the state of the crawl at the time of copying. Copying
+    a million URLs takes some seconds. Memory does not grow with the crawl.
 
     Parameters
     ----------

@@ -154,7 +154,7 @@ class BucketUrls:
 
 
 class RoundUrls(UrlTable):
-    """A `UrlTable` of the URLs selected for a round in a bucket, and new URLs of the bucket.
+    """A `UrlTable` of a bucket: the URLs selected for a round, and new URLs.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ _FAILURES = ("error", "store_error")  # stop reasons after which a round can be 
 
 
 class RoundOutput(Part):
-    """Writes the tables of a bucket's round when its crawl stops.
+    """Writes the tables of a bucket for a round when the crawl of the bucket stops.
 
     Interrupted and failed crawls write nothing, because they can be resumed.
     """

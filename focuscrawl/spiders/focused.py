@@ -80,7 +80,7 @@ class FocusedSpider(scrapy.Spider):
             yield request
 
     def parse(self, response: Response) -> Iterator[PageVisit]:
-        """Yield the fetch as an item; the pipelines judge it, score its links and record it."""
+        """Yield the fetch as an item; the pipelines judge and record the fetch."""
         yield visit_of_response(context_of(self.crawler).crawl, response)
 
 

@@ -54,7 +54,7 @@ HEADERS = {
 
 
 def load_token(root: Path) -> str:
-    """Return the token for the studio of the folder `root`; create it if there is none.
+    """Return the token for the studio of the folder `root`; create a token if there is none.
 
     The token file is private and in the user's state folder, because another person may have
     created `root`. If the file cannot be written, each start of the studio has a new token.

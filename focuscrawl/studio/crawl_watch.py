@@ -181,7 +181,7 @@ _N_LESSONS = 8
 
 
 class LatestFetches:
-    """The latest fetches, each with the link that led to it."""
+    """The latest fetches, each with the link that led to the fetch."""
 
     def __init__(self) -> None:
         self._seq = 0

@@ -120,7 +120,7 @@ class Jobs:
         return self.job(name)
 
     def job(self, name: str) -> Job:
-        """Return the job with this id; raise `UserError` if no job has it."""
+        """Return the job with this id; raise `UserError` if there is no such job."""
         if "/" not in name and name in self._names():
             found = self._read_job(name)
             if found is not None:

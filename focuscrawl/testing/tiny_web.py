@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TinyWeb:
-    """Pages in memory that can be crawled like a recorded web (`webs.web_protocol.Web`).
+    """Pages in memory that can be crawled like a recording of the Web (`webs.web_protocol.Web`).
 
     Parameters
     ----------

@@ -70,9 +70,9 @@ class RevisitReference(NamedTuple):
 class Originals(Generic[T]):
     """The records of a WARC file that its revisit records may refer to.
 
-    The original of a revisit record is the record whose id the revisit record names. Otherwise its
-    original is the capture of the URL with the same time or digest, or else the first record with
-    the same digest, whatever its URL.
+    The original of a revisit record is the record whose id the revisit record names. Otherwise the
+    original of a revisit record is the capture of the URL with the same time or digest, or else
+    the first record with the same digest, whatever its URL.
     """
 
     def __init__(self) -> None:

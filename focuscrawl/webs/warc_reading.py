@@ -207,7 +207,7 @@ def warn_of_damage(
 
 
 def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
-    """Parse the bytes of one record; None if they are not a complete record.
+    """Parse the bytes of one record; None if the bytes are not a complete record.
 
     Parameters
     ----------
@@ -247,8 +247,8 @@ def content_length(headers: dict[str, str]) -> int | None:
 def read_get_responses(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
     """Return the results of `read` for the records in their order, without None.
 
-    Requests and responses to methods other than GET are skipped, because their URL alone does not
-    identify them.
+    Requests and responses to methods other than GET are skipped, because the URL alone does not
+    identify such a request.
     """
     found: list[tuple[T, tuple[str, ...]]] = []  # with the record ids of the exchange
     not_get: set[str] = set()

@@ -481,7 +481,8 @@ class ContextGraphs(BatchLearner):
     graphs, VLDB (2000). Layer i holds the pages i clicks away from a relevant page. Naive Bayes
     with equal priors predicts the layer of a page u from the words of u. The layer "other"
     contains pages with a posterior below `threshold` and pages without a known short path to a
-    relevant page. Links from pages of the layer "other" are followed last, in the order found.
+    relevant page. Links from pages of the layer "other" are followed after all other links, in the
+    order found.
 
     In the paper of Diligenti et al., layers are built once, backwards from the seeds, with the
     help of a search engine. This strategy builds its layers from the links of the crawl so far,

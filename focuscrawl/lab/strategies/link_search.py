@@ -33,8 +33,8 @@ class DepthLimited(LinkStrategy):
 
     The children (link targets) of a relevant page have the remaining depth `depth`. The children
     of an irrelevant page have the remaining depth of that page minus 1. A URL with several parents
-    gets the largest remaining depth. Links of pages without remaining depth are not followed, so
-    the frontier can become empty.
+    (linking pages) gets the largest remaining depth. Links of pages without remaining depth are
+    not followed, so the frontier can become empty.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class FishSearch(DepthLimited):
     The source is De Bra and Post, Searching for arbitrary information in the WWW: the fish-search
     for Mosaic, WWW2 (1994). The three scores follow Hersovici et al., The shark-search algorithm,
     WWW7 (1998), figure 1. The first a * width children of a relevant page score 1, the first width
-    children of another page score 1/2, and all other URLs score 0. A URL with several parents gets
-    the best of its scores.
+    children of another page score 1/2, and all other URLs score 0. A URL with several parents
+    (linking pages) gets the best of its scores.
 
     Parameters
     ----------

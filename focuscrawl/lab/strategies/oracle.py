@@ -1,4 +1,4 @@
-"""The strategy ``oracle``, which knows the relevance of all pages of a recorded web in advance."""
+"""The strategy ``oracle``, which knows the relevance of all pages of a recording in advance."""
 
 from __future__ import annotations
 
