@@ -58,12 +58,13 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Score and queue the links of a page, and emit training instances (u, v) of links.
+    """Score and queue the links of a page, and emit links (u, v) as training instances.
 
-    In instances of the links (u, v) to the page, the label is the relevance of the page. The
-    strategy receives the instances, and so does the file or callable ``FOCUSCRAWL_INSTANCES``.
-    Only one page at a time is between this pipeline and `RecordPipeline`, so the strategy sees
-    pages in the order in which they are recorded.
+    A training instance is a link (u, v) from a page u to the fetched page v, with the relevance of
+    v as the label. The strategy receives the instances. The file or callable of the setting
+    ``FOCUSCRAWL_INSTANCES`` also receives the instances. Only one page at a time is between this
+    pipeline and `RecordPipeline`, so the strategy sees pages in the order in which they are
+    recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -87,7 +88,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """With ``FOCUSCRAWL_TEXT``, turn every recorded fetch into a `TextVisit` with main text."""
+    """Convert each recorded fetch to a `TextVisit` with text (setting ``FOCUSCRAWL_TEXT``)."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)

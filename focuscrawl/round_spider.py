@@ -1,4 +1,4 @@
-"""The spider ``round``, which fetches one bucket of URLs for `focuscrawl.rounds.live_rounds`."""
+"""The spider ``round``, which fetches one bucket's URLs for `focuscrawl.rounds.live_rounds`."""
 
 from __future__ import annotations
 

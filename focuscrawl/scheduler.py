@@ -69,11 +69,11 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Create the scheduler; Scrapy's own if there is no crawl, as in ``scrapy shell``."""
+        """Create this scheduler, or Scrapy's own scheduler without a crawl (``scrapy shell``)."""
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Return whether requests remain after the requests in progress."""
+        """Return whether requests remain, not counting the requests in progress."""
         if self._crawl.in_flight or self._postponed:
             return True
         if self._crawl.stop_reason is None:
@@ -146,7 +146,7 @@ class FrontierScheduler(BaseScheduler):
                 self._crawl.record_failed(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """Close the crawl; record Scrapy's reason for a signal as ``interrupted``."""
+        """Close the crawl; record Scrapy's stop reason ``shutdown`` as ``interrupted``."""
         self._spider_requests.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 

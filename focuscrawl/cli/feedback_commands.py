@@ -176,8 +176,8 @@ def suggest_command(
     """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
 
     By default, the command chooses pages with an uncertain relevance that differ from pages judged
-    before. With the option --kind, the command chooses pages whose neighbours contradict the
-    critic, or top hubs, or top authorities.
+    before. With the option --kind, the command chooses top hubs, top authorities, or pages whose
+    neighbours in the link graph contradict the critic.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
     --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the

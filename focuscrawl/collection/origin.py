@@ -113,7 +113,7 @@ def get_critic_quality(
     webs: Sequence[Web],
     progress: Progress = NO_PROGRESS,
 ) -> CriticQuality:
-    """Return the quality of a crawl's critic; measure it if the crawl's folder has no result.
+    """Return the quality of a crawl's critic; measure it if no result is in the crawl's folder.
 
     The pages of the critic's examples are read from `webs`. The result is saved in the crawl's
     folder.

@@ -303,8 +303,9 @@ class Crawl(CrawlState):
     def expand(self, visit: PageVisit) -> None:
         """Report the page to the strategy, score the links of the page, and queue the targets.
 
-        `expand` makes the relevance of the visit final. Record the visit before another visit is
-        expanded, so that the strategy receives fetches in the order in which they are recorded.
+        After `expand`, the relevance of the visit is final. Record the visit before another
+        visit is expanded, so that the strategy receives fetches in the order in which they are
+        recorded.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Reads the pages of a crawl again from its recorded web or its WARC files."""
+"""Reads the pages of a crawl again, from the crawled recording or the crawl's WARC files."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ class Traps(Part):
 class NearDuplicates(Part):
     """Finds near-duplicates of the last 10,000 distinct pages, by MinHash.
 
-    A near-duplicate is judged and expanded, but counts as a duplicate for quotas.
+    A near-duplicate is judged and its links are queued, but it counts as a duplicate for quotas.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

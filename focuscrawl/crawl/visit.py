@@ -105,10 +105,10 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` in progress, which a crawl judges, expands and then records (methods.md 1 to 5).
+    """A `Visit` in progress: the page is judged, its links are queued, then the visit is recorded.
 
-    Code may change `relevance` before `Crawl.expand`; the new value replaces that of the critic.
-    Feed exports contain the fields of `Visit` only.
+    Code may change `relevance` before `Crawl.expand` is called; the new value replaces the
+    critic's value. Feed exports contain the fields of `Visit` only.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ class _OpenPage:
 
 
 class OpenPages:
-    """Judged pages that are not expanded or recorded, because their callback has not finished.
+    """Judged pages that the crawl has not recorded, because their callback has not finished.
 
     When the callback has finished, its requests are queued together with the page. Hence no link
     is fetched before the spider's request for it is known. A page whose callback was interrupted
@@ -111,7 +111,7 @@ class OpenPages:
         return was_queued
 
     async def finish(self, url_id: int) -> None:
-        """Expand and record an open page, queue its callback's requests, and extract its text."""
+        """Record an open page and its links, queue its callback's requests, extract its text."""
         page = self._pages.get(url_id)
         if page is None or page.finishing:
             return
@@ -138,7 +138,7 @@ class OpenPages:
         await self.record(visit, self._dates.newest_first(allowed))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
-        """Expand and record a judged visit, queue the requests, and call `report`."""
+        """Queue the links of a judged visit, record it, queue the requests, and call `report`."""
         async with self._visit_lock.hold(visit):
             with halt_on_error(self._crawl, visit.url_id):
                 await expand_visit(self._crawl, visit)

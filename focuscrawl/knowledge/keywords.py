@@ -43,7 +43,7 @@ _MAX_BYTES = 50_000_000  # of a search result
 
 
 class WordCount(NamedTuple):
-    """Number of relevant and of other pages with a word in titles, headings or anchors."""
+    """Numbers of relevant and of other pages that have a word in titles, headings or anchors."""
 
     relevant: int
     other: int
@@ -70,7 +70,7 @@ class Keywords:
 
     @classmethod
     def from_topics(cls, topics: Iterable[str]) -> Keywords:
-        """Return the words of the names of topics with the weight 1, for a first crawl.
+        """Return the words of topic names with the weight 1, for the first crawl of a topic.
 
         The name of a topic is the last descriptive part of its path: ``Sports`` for
         ``/Sports/Other``, no name for ``/good``.
@@ -129,7 +129,7 @@ class Keywords:
         return cls({word: weight / top for word, weight in best})
 
     def similarity(self, texts: Sequence[str]) -> Floats:
-        """Return the cosine of the distinct words of each text and the keywords.
+        """Return the cosine similarity of the keywords with the distinct words of each text.
 
         Returns
         -------

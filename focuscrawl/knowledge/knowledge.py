@@ -42,7 +42,7 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The record of a URL in a knowledge file; times are in crawls (replays) or days.
+    """The record of a URL in a knowledge file; times are numbers of crawls (in replays) or days.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class Knowledge:
 
     @property
     def now(self) -> float:
-        """The time of the next crawl if time is counted in crawls, as in replays."""
+        """The number of the next crawl, used as its time where time is counted in crawls."""
         return float(self.meta.get("crawls", 0)) + 1.0
 
     # -- the three knowledge bases of the paper ------------------------------------------
@@ -244,7 +244,7 @@ class Knowledge:
         return _apprentice(self._file, self.path)
 
     def history(self) -> Iterator[tuple[object, ...]]:
-        """Yield the rows of the added crawls: number, name, time, fetches, relevant, new, ..."""
+        """Yield one row per added crawl: number, name, time, fetches, relevant, new, ..."""
         yield from self._file.execute(
             "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
             "FROM crawl ORDER BY number"
@@ -252,14 +252,14 @@ class Knowledge:
 
 
 def read_page(file: sqlite3.Connection, key: int) -> PageRecord | None:
-    """Return the record of the URL with a key; None for an unknown URL."""
+    """Return the record of the URL with the key `key`; None for an unknown URL."""
     columns = ", ".join(PageRecord._fields)
     row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
     return None if row is None else PageRecord(*row)
 
 
 def read_trained_apprentice(path: Path) -> bytes | None:
-    """Return `Knowledge.trained_apprentice` of a file without reading the rest."""
+    """Return `Knowledge.trained_apprentice` of a file without reading the rest of the file."""
     with closing(open_knowledge_file(path)) as file:
         return _apprentice(file, path)
 
@@ -290,10 +290,10 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
     The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
     3 (2003), section 4.2. If X of n visits at intervals of length I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of this estimator is smaller than that of X / (n
-    I), because several changes between two visits count as one. In this function, I is the mean
-    interval, and `_PRIOR_VISITS` visits with the mean share of changes of all pages are added to n
-    and X.
+    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is larger,
+    because several changes between two visits count as one change. In this function, I is the mean
+    interval between visits. For smoothing, `_PRIOR_VISITS` imaginary visits with the mean share of
+    changes of all pages are added to n and X.
 
     Parameters
     ----------
@@ -344,10 +344,11 @@ class ChangeHistory(NamedTuple):
     def visit_values(self, now: float, cheap: float) -> Floats:
         """Return the value of a visit to each page, in relevant new pages per fetch.
 
-        A page that has changed, with probability p, is worth its relevance r plus its hub score h,
-        since a changed hub has new links. The conditional request of an unchanged page costs
-        `cheap` fetches. So the value is p (r + h) / (p + (1 - p) cheap). Each failure halves the
-        value. The value is 0 after `MAX_FAILURES` failures, and for p < `MIN_CHANGE_PROBABILITY`.
+        With probability p, a page has changed. A changed page has the value r + h, its relevance
+        plus its hub score, because a changed hub has new links. The conditional request of an
+        unchanged page costs `cheap` fetches. So the value is p (r + h) / (p + (1 - p) cheap). Each
+        failure halves the value. The value is 0 after `MAX_FAILURES` failures, and for p <
+        `MIN_CHANGE_PROBABILITY`.
 
         Parameters
         ----------

@@ -84,7 +84,7 @@ _HEAD = 100  # bytes of a SQLite header
 def url_keys(urls: Sequence[str]) -> Ints:
     """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` have the same key.
 
-    Among a million URLs, the probability of equal keys is 3 in 10^8.
+    The probability that two of a million URLs have the same key is 3 in 10^8.
     """
     return unsigned_keys_of([schemeless(url) for url in urls]).view(np.int64)
 
@@ -147,7 +147,7 @@ class CrawlRecord:
 
 
 class UpdateCounts(NamedTuple):
-    """Number of fetches of an added crawl, in all and by outcome."""
+    """Numbers of fetches of an added crawl: the total, and the number per outcome."""
 
     fetches: int = 0
     relevant: int = 0

@@ -1,8 +1,9 @@
 """Evaluation of crawls by labels and by a second classifier that guides no crawl.
 
-A crawl also collects the off-topic pages that its critic judges relevant. So the lab measures
-results without the critic, too: by the ``test`` rows of the labels, which no critic is trained on,
-and by a classifier of another family, which is trained on the ``test`` rows only.
+A crawl also collects off-topic pages that the crawl's critic wrongly judges relevant. So the lab
+also measures results without the critic. The first measure uses the ``test`` rows of the labels,
+on which no critic is trained. The second measure uses a classifier of another family, which is
+trained on the ``test`` rows only.
 """
 
 from __future__ import annotations
@@ -101,9 +102,10 @@ class Evaluator:
 
 
 def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
-    """Return the evaluator of each web of a study by the web's name.
+    """Return a dict from the name of each recorded web of a study to its evaluator.
 
-    The result lacks webs that name no evaluator and have too few ``test`` rows to train one.
+    The result lacks webs that name no evaluator and have too few ``test`` rows to train an
+    evaluator.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A recorded web with every page judged and every link known, and the best possible crawl of it.
+"""The judgements and links of all pages of a recorded web, and the best possible crawl of the web.
 
 The judgements are kept in the cache folder. Judging fifty thousand pages takes a minute or two.
 """

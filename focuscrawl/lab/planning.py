@@ -1,4 +1,4 @@
-"""Planning of a study: trains critics, draws seeds, computes budgets, and lists the runs."""
+"""Plans a study: trains critics, draws samples of seeds, computes budgets, and lists the runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
-    """Return every run of `study`, each after the runs that it depends on.
+    """Return all runs of `study`, sorted so that each run follows the runs on which it depends.
 
     Parameters
     ----------
@@ -106,8 +106,9 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
     """Return the start URLs of a seed sample (draw).
 
-    Start URLs are the URLs of the web's portal, if the web has a portal. Otherwise draw 0 uses the
-    seeds file, and later draws are random samples of the training examples.
+    Start URLs are the URLs of the web's portal, if the web has a portal. Otherwise sample 0
+    contains the URLs of the seeds file, and samples 1, 2, ... are random samples of the training
+    examples.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
 def sample(
     items: Sequence[T], size: int, seed: int | tuple[int, int] | np.random.Generator
 ) -> list[T]:
-    """Return a random sample of `size` items, or all items if there are fewer, in their order."""
+    """Return a random sample of `size` items in their order, or all items if `size` is larger."""
     size = min(size, len(items))
     chosen = np.random.default_rng(seed).choice(len(items), size, replace=False)
     return [items[i] for i in sorted(chosen)]

@@ -1,8 +1,8 @@
 """Runs the crawls of a study, each in a child process, several at a time.
 
-Child processes are forked from a server process that has imported everything, since imports would
-take a third of a crawl of a few hundred pages. Each process ends with its run, so that runs share
-no state and free their memory.
+Child processes are forked from a server process that has imported all modules. Imports in each
+child process would take a third of the time of a crawl of a few hundred pages. Each process ends
+with its run, so that runs share no state and free their memory.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class Contender:
 
     @property
     def depends_on(self) -> list[str]:
-        """Labels of the contenders whose crawls must finish first."""
+        """Labels of the contenders whose crawls must finish before this contender's crawls."""
         labels = (self.trained_on, self.within, self.knows)
         return [label for label in labels if label is not None]
 
@@ -238,7 +238,7 @@ class Run:
 
     @property
     def depends_on(self) -> list[Run]:
-        """Runs that must finish first."""
+        """Runs that must finish before this run."""
         runs = (self.trained_on, self.within, self.knowledge_from)
         return [run for run in runs if run is not None]
 

@@ -35,7 +35,7 @@ Curves = dict[str, dict[str, "Floats"]]
 
 
 def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
-    """Return the loss rate over the fetches of a web, averaged over draws (methods.md 1).
+    """Return the loss rate over the fetches of a web, averaged over seed samples (methods.md 1).
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ _OVERALL = ("judges", "strategies", "learning")  # tables without a row for each
 
 
 def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean loss over draws, by topic (rows) and strategy (columns) (methods.md 1).
+    """Return the mean loss over seed samples: one row per topic, one column per strategy.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def mean_ranks(mean: pd.DataFrame) -> pd.Series[float]:
 
 
 def friedman(mean: pd.DataFrame) -> float:
-    """Return the p-value of Friedman's test that all columns rank alike; NaN for few data."""
+    """Return the p-value of Friedman's test that all columns rank alike; NaN for too few data."""
     whole = mean.dropna(axis="columns")
     if min(len(whole), len(whole.columns)) < 3 or (whole.nunique(axis="columns") == 1).all():
         return float("nan")
@@ -185,9 +185,10 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 
 
 def knowledge_chains(results: Results) -> list[list[str]]:
-    """Return lists of labels of contenders that each start with the knowledge of the one before.
+    """Return chains of labels; each contender starts with the knowledge of its predecessor.
 
-    If several contenders start with the same knowledge, each of them ends its own chain.
+    If several contenders start with the same knowledge, each contender is the end of its own
+    chain.
     """
     found = []
     for last in results.strategies:
@@ -202,7 +203,7 @@ def knowledge_chains(results: Results) -> list[list[str]]:
 def chain_curves(
     results: Results, chain: list[str]
 ) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
-    """Yield web, topic, draw, and curves by label: of a chain, and without its knowledge."""
+    """Yield web, topic, draw, and learning curves of a chain with and without its knowledge."""
     labels = [
         *chain,
         *(

@@ -31,7 +31,7 @@ _MAX_JUDGED = 1_000_000  # judged URLs in an offline training
 
 
 def crawl_options(store: CrawlStore) -> Options | None:
-    """Return the options of the apprentice of a crawl; None for another strategy.
+    """Return the apprentice options of a crawl; None if the crawl has another strategy.
 
     Raises
     ------

@@ -212,8 +212,9 @@ class Folds:
     """Splits links into folds by their pages and by their targets.
 
     Links of the same page are similar, and so are links to the same URL. So pages and targets are
-    each split into folds. A fold tests on the links from its pages to its targets. The fold trains
-    on the links from pages of other folds to targets of other folds.
+    each split into folds. The model of a fold is tested on the links from the fold's pages to the
+    fold's targets. The model is trained on the links from pages of other folds to targets of other
+    folds.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ class Folds:
 
 
 class FoldInstances(NamedTuple):
-    """Instances of a cross-validation: a target with the links from the pages of one fold.
+    """Cross-validation instances; an instance is a target with its links from one fold's pages.
 
     Attributes
     ----------

@@ -85,7 +85,7 @@ class CrawlLinks:
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Return the sites by a rule of `SITE_RULES`; None: see `Sites.by_host_or_none`."""
+        """Return the sites by a rule of `SITE_RULES`; for None, see `Sites.by_host_or_none`."""
         if rule is None:
             return Sites.by_host_or_none(self.source, self.final_target[self.target], self.host)
         return Sites.by_rule(rule, self.host, self.host_names)

@@ -48,9 +48,9 @@ _BOM_BYTES = b"".join(_BOMS)
 def read_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return the media type (lower-case, without parameters) and the charset of a response.
 
-    Of several values of Content-Type, the last valid value is used, as in browsers (WHATWG Fetch,
-    "extract a MIME type"). The result has None for an invalid or unknown media type, and for a
-    missing charset.
+    If a response has several Content-Type values, the last valid value is used, as in browsers
+    (WHATWG Fetch, "extract a MIME type"). The result has None for an invalid or unknown media
+    type, and for a missing charset.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def _charset(parameters: str) -> str | None:
 
 
 def can_be_html(media_type: str | None) -> bool:
-    """Return whether a response with this media type, or without one, can be an HTML page."""
+    """Return whether a response with this media type, or without a type, can be an HTML page."""
     return media_type is None or media_type in _HTML or media_type in _XML
 
 

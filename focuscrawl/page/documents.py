@@ -75,7 +75,7 @@ _PUNCTUATION = re.compile(r"[\x00-/:-@\[-`{-\x7f]+")  # of ASCII; `tokenize` spl
 
 
 class UnreadableError(Exception):
-    """A document is damaged or encrypted, or has no content of its kind."""
+    """The document is damaged or encrypted, or has no content of its type."""
 
 
 class DocumentLink(NamedTuple):
@@ -92,7 +92,7 @@ def is_pdf(body: bytes) -> bool:
 
 
 def url_list_kind(body: bytes) -> str | None:
-    """Return the kind of a list of URLs by its root element, or None.
+    """Return the kind of a URL list, such as a feed, by its root element; None for other XML.
 
     Returns
     -------

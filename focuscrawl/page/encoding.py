@@ -2,7 +2,7 @@
 
 The encoding is determined as in browsers (WHATWG HTML, "determining the character encoding"): by
 the byte order mark, the ``Content-Type`` header, the declaration of the page, or else a guess.
-Labels follow the WHATWG encoding standard, in which latin-1 and ASCII mean windows-1252.
+Encoding labels follow the WHATWG encoding standard, in which latin-1 and ASCII mean windows-1252.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ _LANGUAGE_ALIASES = {
 
 @dataclass(slots=True)
 class Metadata:
-    """Metadata of a page as declared, with unresolved references.
+    """Metadata that a page declares, with unresolved URL references.
 
     Attributes
     ----------
@@ -280,7 +280,7 @@ class LanguageFilter:
             )
 
     def excluded_language(self, view: PageView) -> str | None:
-        """Return the language of a page if it is excluded; None if it is allowed or unknown.
+        """Return the language of a page if the crawl excludes the language, or else None.
 
         Detection by words has priority over the declared language, because many templates declare
         English for pages in any language.

@@ -80,7 +80,7 @@ _OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]",
 
 
 class ParseCost(IntEnum):
-    """How long a parse takes.
+    """How long parsing a page takes.
 
     SMALL: the page can be parsed in an event loop. LARGE: parsing takes at most about a second, in
     a background thread. UNBOUNDED: the time is unknown, so a child process that can be killed

@@ -58,7 +58,7 @@ class WorkerProcess:
         self._n_requests = 0
 
     def send(self, request: Mapping[str, object], body: bytes) -> IO[bytes]:
-        """Send a request about a page, and return the file of the answer; errors as in `start`.
+        """Send a request about a page; return the response file; raise the errors of `start`.
 
         Raises
         ------
@@ -185,7 +185,7 @@ class ParserProcess:
         self._closed = Event()
 
     def parse(self, body: bytes, url: str, **known: Any) -> PageView:
-        """Parse a page in this process if the cost is bounded, else as `parse_page` does."""
+        """Parse a page in this process if the cost is bounded, or else in the child process."""
         with suppress(ParseLimitError):
             return parse_page(body, url, **known, max_cost=ParseCost.LARGE)
         return self.parse_page(body, url, **known)

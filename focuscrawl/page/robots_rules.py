@@ -39,7 +39,7 @@ _PLAIN_RULES = frozenset(
 
 
 def product_token(agent: str | bytes) -> str:
-    """Return the name of a crawler in a robots.txt, in lower case.
+    """Return the crawler name that robots.txt rules use for a user agent, in lower case.
 
     Parameters
     ----------

@@ -135,7 +135,8 @@ _PAGE_COLUMNS = dict.fromkeys(
 def pack_view(view: PageView) -> Iterator[bytes]:
     """Serialise a page as lines of JSON for another process.
 
-    Each column of the page is a line, so that no single call blocks the other threads for long.
+    Each column of the page becomes one line, so that no single call blocks the other threads for
+    long.
     """
     for owner, columns in ((view.links, _LINK_COLUMNS), (view, _PAGE_COLUMNS)):
         for name, kind in columns.items():

@@ -27,7 +27,7 @@ _MOST = 600.0  # exp of more is near the end of float64
 
 
 def forward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log alpha (n, length, states): all sequences that reach a state (equation 6)."""
+    """Return log alpha (n, length, states), the sum over sequences up to a state (equation 6)."""
     alpha = nodes.copy()
     for i in range(1, nodes.shape[1]):
         alpha[:, i] += log_product(alpha[:, i - 1], edges)
@@ -35,7 +35,7 @@ def forward(nodes: Floats, edges: Floats) -> Floats:
 
 
 def backward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log beta (n, length, states): continuations of a state, 0 at the last position."""
+    """Return log beta (n, length, states), the sum over continuations of a state; 0 at the end."""
     beta = np.zeros_like(nodes)
     for i in range(nodes.shape[1] - 2, -1, -1):
         beta[:, i] = log_product(nodes[:, i + 1] + beta[:, i + 1], edges.T)
@@ -43,12 +43,12 @@ def backward(nodes: Floats, edges: Floats) -> Floats:
 
 
 def log_partition(alpha: Floats) -> Floats:
-    """Return log Z (n,) of chains; -inf where no sequence of states is possible."""
+    """Return the log-partition log Z (n,) of chains; -inf if no sequence of states is possible."""
     return _log_sum(alpha[:, -1])
 
 
 def node_marginals(alpha: Floats, beta: Floats, log_z: Floats) -> Floats:
-    """Return Pr(y_i = y | x), (n, length, states)."""
+    """Return the probability Pr(y_i = y | x) of each state y, array (n, length, states)."""
     marginals: Floats = np.exp(alpha + beta - log_z[:, None, None])
     return marginals
 
@@ -88,7 +88,7 @@ def edge_marginals(
 
 
 def viterbi(nodes: Floats, edges: Floats) -> Ints:
-    """Return the most probable states, int64 (n, length); of equally probable states the first."""
+    """Return the most probable states, int64 (n, length); the first state wins ties."""
     n, length, states = nodes.shape
     best = nodes[:, 0]
     came = np.zeros((n, length, states), np.int64)
@@ -106,7 +106,7 @@ def viterbi(nodes: Floats, edges: Floats) -> Ints:
 def log_product(left: Floats, edges: Floats) -> Floats:
     """Return log(exp(left) @ exp(edges)), (n, states), without over- or underflow.
 
-    The product is a product of matrices where that is exact, else a sum of logarithms.
+    The function multiplies matrices where the product is exact, and sums logarithms elsewhere.
     """
     top = left.max(axis=1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -182,12 +182,13 @@ class Structure:
 
 
 class ChainCRF:
-    """Pr(y|x) proportional to exp W.F(x, y), over the sequences that `structure` allows [C 2].
+    """CRF with Pr(y|x) ~ exp W.F(x, y) for the state sequences y that `structure` allows [C 2].
 
     A state feature is an observed feature of a position in a state; an edge feature is a pair of
-    states. L-BFGS maximises sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2. The likelihood of
-    a position with several possible states sums over all sequences that agree with them. If all
-    labels are known, the objective is that of [C 2], and concave.
+    states. L-BFGS maximises sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2 over all chains c.
+    If a position has several possible states, the likelihood is the sum over all sequences with
+    any of the possible states. If all labels are known, the objective is that of [C 2], and
+    concave.
 
     Parameters
     ----------
@@ -264,7 +265,7 @@ class ChainCRF:
         return self
 
     def set_weights(self, shared: Floats, edge: Floats) -> None:
-        """Set the weights of features, by group, and of edges of a fitted model."""
+        """Set the feature weights (by group) and the edge weights of a fitted model."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)
@@ -313,7 +314,7 @@ class Objective:
         self._check()
 
     def unpack(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the weights of features by group, and of edges."""
+        """Return the feature weights by group, and the edge weights."""
         cut = self._features * len(self._groups)
         edge = np.zeros(self._structure.edges.shape)
         edge.flat[self._pairs] = weights[cut:]

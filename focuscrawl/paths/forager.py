@@ -1,4 +1,4 @@
-"""Scores URLs by paths and by rates of directories, and decides when to leave a site [C 3.2]."""
+"""Scores URLs by paths and by rewards of directories, and decides when to leave a site [C 3.2]."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class SiteRates:
 
     The path model is trained on other sites than the crawled site. On a new site a directory of
     pictures may look like a directory of people; a few fetches show the difference. The observed
-    reward of a fetched page follows from the page's labels, the predicted reward from the link to
-    the page. Observed and predicted rewards are averaged for each directory, with smoothing
-    towards the parent directory. The scores of queued URLs in a directory are multiplied by the
-    ratio of observed to predicted rewards.
+    reward of a fetched page is computed from the page's labels. The predicted reward is computed
+    from the link to the page. Observed and predicted rewards are averaged for each directory, with
+    smoothing towards the parent directory. The scores of queued URLs in a directory are multiplied
+    by the ratio of observed to predicted rewards.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class SiteRates:
         self._keys = [GrowingArray(np.uint32) for _ in range(PREFIXES)]
 
     def grow(self, length: int) -> None:
-        """Make room for the URLs with ids below `length`."""
+        """Allocate memory for the URLs with ids below `length`."""
         for column in self._keys:
             column.grow(length)
 
@@ -90,10 +90,10 @@ class SiteStopRule:
     """Decides when to stop fetching pages of a site [C 3.2].
 
     In [C], fetching stops when no link scores above a threshold. Scores are sums of rewards by a
-    model of other sites, so a threshold means something else on each site. This rule turns the
-    model's probabilities into likelihood ratios with a calibration, and estimates the share of
-    goals from the site's recent fetches by maximum likelihood. The share of goals is the prior
-    probability of queued links.
+    model that was trained on other sites, so a threshold has a different meaning on each site.
+    This rule converts the model's probabilities to likelihood ratios with a calibration. The rule
+    estimates the share of goal pages (goals) from the site's recent fetches by maximum likelihood.
+    The share of goals is the prior probability that a queued link leads to a goal.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class SiteStopRule:
         self._poor = 0  # consecutive checks with too few expected goals
 
     def record_fetch(self, url: int) -> None:
-        """Record a fetch, which counts as no goal until the page is judged."""
+        """Record a fetch, which does not count as a goal until the page is judged."""
         self._at[url] = len(self._evidence)
         self._evidence.append(0.0)
 

@@ -179,7 +179,7 @@ class PathFeatureReader:
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
-        """Return ``kind word`` of every key; requires `keep_words`."""
+        """Return the string ``kind word`` of every key; requires `keep_words`."""
         words = self._hashes.words()
         names = {}
         for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():

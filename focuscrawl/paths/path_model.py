@@ -46,7 +46,7 @@ _MOST = 50.0  # largest log-likelihood ratio
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """Likelihood ratio of goals and other pages for the log-odds x: exp(slope x + offset)."""
+    """Likelihood ratio of goals to other pages at the log-odds x: exp(slope x + offset)."""
 
     slope: float
     offset: float
@@ -62,10 +62,10 @@ class LikelihoodRatio:
 class Calibration:
     """Calibration of the model's Pr(goal) for sites that the model is not trained on.
 
-    The training paths have only a few fails per goal, and the L2 penalty shrinks the weights. So
-    on a new site the model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals, although
-    about one page in a hundred is a goal. `focuscrawl.paths.path_training.calibrate` fits the
-    likelihood ratios.
+    The training paths have only a few failure pages per goal, and the L2 penalty shrinks the
+    weights. So on a new site the model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals,
+    although about one page in a hundred is a goal. `focuscrawl.paths.path_training.calibrate` fits
+    the likelihood ratios.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class PathModel:
     ) -> Floats:
         """Return the log-potential of each label by the features of a page.
 
-        With `start` None the site of the page is unknown.
+        If `start` is None, the site of the page is unknown.
         """
         (row,) = self._scores(reader.page(view, start), slice(0, len(self.states)))
         return np.asarray(row)
@@ -132,9 +132,10 @@ class PathModel:
     def domain_factors(self, view: PageView, start: str, links: Ints) -> Floats:
         """Return a factor for the score of each link, which depends on the link's domain.
 
-        The factor is 1 on the registered domain of the site's start page, `off_domain_share`
-        elsewhere. The domain is also a feature of the chain model, but on a site that looks like
-        the training sites, such as that of another department, other features would outweigh it.
+        The factor is 1 on the registered domain of the site's start page, and `off_domain_share`
+        on other domains. The domain is also a feature of the chain model. On a site that resembles
+        the training sites, such as another department's site, other features would outweigh the
+        domain.
         """
         home = split_url(start).domain
         urls = view.links.urls
@@ -165,7 +166,7 @@ class PathModel:
         return labels
 
     def page_label_probabilities(self, link: Floats, page: Floats) -> Floats:
-        """Return Pr(label) of a page.
+        """Return the probability Pr(label) of each label of a page.
 
         Parameters
         ----------
@@ -181,7 +182,7 @@ class PathModel:
         return _normalised(page + before)
 
     def page_only_probabilities(self, reader: PathFeatureReader, view: PageView) -> Floats:
-        """Return Pr(label) of a page of an unknown site."""
+        """Return the probability Pr(label) of each label of a page of an unknown site."""
         return _normalised(self.page_potentials(reader, view, None))
 
     def start_label_probabilities(self, page: Floats) -> Floats:

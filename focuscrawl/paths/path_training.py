@@ -160,7 +160,8 @@ def train(
 def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
     """Return the model with rewards of its labels, computed from the training paths.
 
-    The reward of a label is the reward of its link state; with `one_state`, of its page state.
+    The reward of a label is the reward of its link state, or of its page state if `one_state` is
+    set.
     """
     observed, k = feature_sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
@@ -266,7 +267,7 @@ def estimate_off_domain_share(corpus: Corpus) -> float:
 
 
 def choose_features(corpus: Corpus) -> FeatureVocabulary:
-    """Return features at 3 or more positions and, if there are several sites, on 2 or more.
+    """Return features that occur at 3 or more positions and, given several sites, on 2 or more.
 
     Features of a single site are mostly the site's own words, which do not help on other sites.
     """
@@ -318,8 +319,8 @@ def training_examples(
 
     If m examples share all pages except the last page, each example has the weight 1 / m. With
     weight 1, the model would memorise the words of a page on a hundred paths, and classify a list
-    of goals on another site as a fail. A prefix that n paths share has the weight sqrt(n) / m,
-    because few prefixes lead to a list of goals.
+    of goals on another site as a failure page. A prefix that n paths share has the weight sqrt(n)
+    / m, because few prefixes lead to a list of goals.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)
@@ -435,8 +436,8 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
 def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
     """For each held-out site, yield the paths of the other sites and the paths of the site.
 
-    Sites without paths to goals or without paths to fails are left out. If fewer than two sites
-    remain, the function yields nothing.
+    Sites without paths to goals, or without paths to failure pages, are left out. If fewer than
+    two sites remain, the function yields nothing.
     """
     numbers = range(int(corpus.sites.max(initial=-1)) + 1)
     parts = {each: select_sites(corpus, [each]) for each in numbers}

@@ -24,10 +24,11 @@ GOAL, FAIL = "goal", "fail"
 class PathStates:
     """The labels of pages, and the structure of the chain of pages and links [C 3.1].
 
-    State k < K is the page state of label k of K labels. In figure 1b each label also has a link
-    state, K + k. In figure 1a links are transitions: state K + K j + k is a link from a page of
-    label j to a page of label k. Only page state j precedes the state and only page state k
-    follows, so the features of the link are features of the transition from j to k.
+    State k < K is the page state of label k, where K is the number of labels. In figure 1b of [C],
+    each label k also has a link state, K + k. In figure 1a of [C], links are transitions: state K
+    + K j + k is a link from a page of label j to a page of label k. Only page state j precedes a
+    link state K + K j + k, and only page state k follows, so the features of the link are features
+    of the transition from j to k.
 
     Attributes
     ----------
@@ -53,9 +54,10 @@ class PathStates:
     def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
         """Return states for labelled pages.
 
-        Any label may follow any other label. The model learns how often fails follow fails, and
-        other evidence can outweigh this frequency. With a hard constraint, one intermediate page
-        that looks like a fail would make all later pages fails.
+        Any label may follow any other label. The model learns how often failure pages follow
+        failure pages, and other evidence can outweigh this frequency. With a hard constraint, one
+        intermediate page that resembles a failure page would turn all later pages into failure
+        pages.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
@@ -70,9 +72,9 @@ class PathStates:
         """Return states for paths of which only the last page has a label [C 3.1.2].
 
         State i is for pages i clicks before the next goal, i = 1 ... `farthest`; the last state
-        also covers larger distances. Pages of state i link to state i - 1 or to fails; goals and
-        fails link to any state. With `tied`, similar distances share features in a binary
-        hierarchy; otherwise each distance has its own features.
+        also covers larger distances. Pages of state i link to state i - 1 or to failure pages.
+        Goals and failure pages link to pages of any state. With `tied`, similar distances share
+        features in a binary hierarchy; otherwise each distance has its own features.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -105,7 +107,7 @@ class PathStates:
     def structure(self) -> Structure:
         """The chain of alternating pages and links.
 
-        A chain starts with a page that is neither a goal nor a fail. A link state leads to
+        A chain starts with a page that is neither a goal nor a failure page. A link state leads to
         the page state of the same label.
         """
         n, same = len(self.labels), np.eye(len(self.labels), dtype=np.bool_)
@@ -163,9 +165,9 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
 
         V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'),    V_i(goal) = 1,
 
-    and V is 0 after the end of the path. The reward of a state is its mean value over all
-    positions of the training paths, weighted by the probability of the state; 0 for states of
-    probability 0.
+    and the value V is 0 after the end of the path. The reward of a state is its mean value over
+    all positions of the training paths, weighted by the probability of the state. The reward of a
+    state with probability 0 is 0.
 
     Parameters
     ----------
@@ -207,14 +209,14 @@ def printed_rewards(
 ) -> Floats:
     """Return the reward of each state by equations 3 to 5 as printed in [C].
 
-    R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), with 1 for a goal at the end n of the path
-    and 0 for other states at n. The reward is the mean of R_n-k over k = 1 ... n - 1, weighted by
-    gamma^k, averaged over all paths. Rewards are scaled to a maximum of 1, which keeps the order
-    of links. Equation 4 is printed with a sum up to k = n, but equation 3 does not define R_0, so
-    k = n is left out.
+    The reward at a position i is R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'). At the last
+    position n, the reward is 1 for a goal and 0 for other states. The reward of a state is the
+    mean of R_n-k over k = 1 ... n - 1, weighted by gamma^k and averaged over all paths. Rewards
+    are scaled to a maximum of 1, which keeps the order of links. Equation 4 is printed with a sum
+    up to k = n, but equation 3 does not define R_0, so k = n is left out.
 
     With `pages_only`, the positions of sequences are pages, links are transitions, and k counts
-    pages from 0. Otherwise the goal state, which occurs only at n, would get no reward.
+    pages from 0. If k counted from 1, the goal state, which occurs only at n, would get no reward.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):

@@ -29,7 +29,7 @@ _STRAY = 3  # maximum number of further clicks on a path to a fail
 
 @dataclass(frozen=True, slots=True)
 class SitePath:
-    """A path through a site, from the start page to a goal or fail.
+    """A path through a site, from the start page to a goal page or a failure page.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Walk:
         )
 
     def finish_path(self, *, goal: bool) -> Walk:
-        """Save the path to the current page as a path to a goal or fail, and go back a page."""
+        """Save the path to the current page, a goal or failure page, and go back one page."""
         ending = GOAL if goal else FAIL
         path = SitePath(self.pages, (*self.labels[:-1], ending))
         return replace(self, saved=(*self.saved, path)).back()
@@ -197,7 +197,7 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
 
 @dataclass(frozen=True)
 class PathSampling:
-    """Maximum number of paths to goals per site, and number of fails per path to a goal."""
+    """Maximum number of paths to goals per site, and failure pages per path to a goal."""
 
     goals: int = 60
     fails: float = 3.0
@@ -212,12 +212,12 @@ def extract_paths(
     sampling: PathSampling,
     random_state: int,
 ) -> list[SitePath]:
-    """Return paths from `start` to goals, then to fails, as a person might follow them.
+    """Return paths from `start` to goals, then to failure pages, as a person might follow them.
 
     A person who wants all goals looks for lists of goals. So goals are assigned greedily to pages
     that link to goals, in the order of the number of remaining goals relative to the clicks to the
-    page. A path to a fail branches off from a path to a goal, to a page that links to no goal,
-    sometimes with further clicks.
+    page. A path to a failure page branches off from a path to a goal, by a link to a page that
+    links to no goal. Sometimes further clicks follow.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ class LineStyle(NamedTuple):
 
     @classmethod
     def of(cls, number: int) -> LineStyle:
-        """Return the style of crawl `number`, from 0; 35 styles differ."""
+        """Return the style of the crawl `number`, counted from 0; there are 35 styles."""
         return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
 
     def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str, **look: Any) -> None:

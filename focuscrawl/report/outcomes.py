@@ -179,7 +179,8 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
 
     A break is a start or stop of a run between two fetches, or a gap longer than `MAX_GAP`. The
     first fetch of a run is not counted, because the store does not know when the fetch started.
-    Fetches can be recorded out of order, so only times later than all earlier ones count.
+    Fetches can be recorded out of order, so only times that are later than the times of all
+    earlier fetches count.
     """
     stops = {event.seq for event in History(store).events("start", "stop")}
     times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))

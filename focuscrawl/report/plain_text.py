@@ -55,11 +55,11 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def escape_csv_cell(text: str) -> str:
-    """Return `text` for a CSV file, so that no spreadsheet computes the text as a formula.
+    """Return `text` for a CSV file, so that no spreadsheet runs the text as a formula.
 
     An apostrophe, which spreadsheets do not show, is added before each possible formula: at the
-    start, and after a semicolon, a tab or a line end, which some spreadsheets take as the end of a
-    cell. Control characters become spaces (`strip_controls`).
+    start, and after a semicolon, a tab or a line end, which some spreadsheets interpret as the end
+    of a cell. Control characters become spaces (`strip_controls`).
     """
     text = strip_controls(text)
     safe = _CELL_START.sub(
@@ -72,9 +72,9 @@ def escape_csv_field(name: str, value: object) -> object:
     """Return the value of an exported column for a CSV file; only texts change.
 
     A main text that starts like a formula gets an apostrophe in front. Nothing is inserted inside
-    a main text, because the offsets of chunks would become invalid. The writer must quote all
-    texts, so that a semicolon or a tab in a text starts no cell. Other columns are escaped by
-    `escape_csv_cell`.
+    a main text, because the offsets of chunks would become invalid. The CSV writer must quote all
+    texts, so that a semicolon or a tab in a text does not start a new cell. Other columns are
+    escaped by `escape_csv_cell`.
     """
     if not isinstance(value, str):
         return value

@@ -125,7 +125,7 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     """Return the sites with relevant pages, the highest share of relevant pages first.
 
     Sites are ordered by the lower end of the 95 % interval of the share [Wilson 1927], because one
-    relevant page of one page is little evidence.
+    relevant page out of one page is weak evidence.
 
     Parameters
     ----------

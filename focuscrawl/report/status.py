@@ -123,7 +123,7 @@ class Status:
         return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.describe()])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as values for JSON."""
+        """Return the attributes as JSON-serializable values."""
         return asdict(self)
 
 
@@ -183,7 +183,7 @@ def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
 
 
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
-    """Return the status of the crawl in the folder `crawl_dir`; raises like `open_store`."""
+    """Return the status of the crawl in the folder `crawl_dir`; errors as in `open_store`."""
     with closing(open_store(crawl_dir)) as store:
         return Status.of(store)
 
@@ -216,7 +216,7 @@ class CurrentState:
 
 
 def open_control(crawl: str) -> ControlledCrawl:
-    """Return the control of the crawl in the folder `crawl`; UserError without a crawl."""
+    """Return the controller of the crawl in the folder `crawl`; UserError without a crawl."""
     open_store(crawl).close()
     return ControlledCrawl(crawl)
 

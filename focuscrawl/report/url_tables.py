@@ -69,9 +69,9 @@ def write_sorted_copy(store: CrawlStore, path: Path) -> None:
     """Write a sorted copy of the numbers, hosts and scores of a crawl to the new file `path`.
 
     Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow the
-    crawl down. The copy has the indexes, and is joined with the texts of the store when rows are
-    read. The copy has the state of the crawl at the time of copying. Copying a million URLs takes
-    some seconds. Memory does not grow with the crawl.
+    crawl down. The sorted copy has the indexes. When rows are read, the copy is joined with the
+    texts of the store. The copy has the state of the crawl at the time of copying. Copying a
+    million URLs takes some seconds. Memory does not grow with the crawl.
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
     """Describe the URLs of other hosts that scored better than a page at the time of its fetch.
 
-    The URLs were found before the fetch, and were fetched later or are still queued. The function
-    compares the last scores of the URLs in the frontier.
+    The function considers URLs that were found before the fetch of the page, and that were fetched
+    later or are still queued. The function compares the last scores of the URLs in the frontier.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def _part_name(name: str) -> str:
 def explain_score(store: CrawlStore, url: int) -> Reasons | None:
     """Return the contributions to the score of the URL with the ID `url`, by the last model.
 
-    The apprentice is rebuilt from the features of every page in the store. For a fetched URL its
-    own fetch is left out.
+    The apprentice is rebuilt from the features of every page in the store. If the URL was fetched,
+    the rebuilt apprentice does not learn from that fetch.
 
     Returns
     -------

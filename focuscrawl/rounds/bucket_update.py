@@ -120,8 +120,8 @@ def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) ->
     """Return the ids of URLs whose scores the new links of a round may change, int64 (n,).
 
     A URL is re-scored when its number of links has doubled, or a new link has a higher score than
-    the URL. The number of links read for a URL in all rounds is therefore at most twice its
-    links.
+    the URL. The number of links read for a URL in all rounds is therefore at most twice the number
+    of links to the URL.
 
     Parameters
     ----------

@@ -36,12 +36,12 @@ _URL_IN_MEMORY = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(
 
 
 def bucket_of(url: str, buckets: int) -> int:
-    """Return the bucket of a URL's host."""
+    """Return the bucket (group of hosts) to which a URL's host belongs."""
     return hashed_id(host(url)) % buckets
 
 
 class BucketUrls:
-    """The URLs of a bucket after a round, as columns.
+    """The URLs of a bucket (group of hosts) after a round (batch of fetches), as columns.
 
     Attributes
     ----------
@@ -220,7 +220,7 @@ class RoundLimits(Traps):
         self.quotas = self._before()
 
     def readmit(self) -> bool:
-        """Remove all queued URLs from the frontier if all are deferred."""
+        """Remove all queued URLs from the frontier if all queued URLs are deferred."""
         frontier = self._crawl.frontier
         if not frontier.all_deferred:
             return False

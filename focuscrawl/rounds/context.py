@@ -52,7 +52,7 @@ class CpuTimer:
         self._since = process_time()
 
     def lap(self, what: str) -> None:
-        """Add the time since the last call to the activity `what`."""
+        """Add the time since the last call to the total time of the activity `what`."""
         now = process_time()
         self.seconds[what] = self.seconds.get(what, 0.0) + now - self._since
         self._since = now

@@ -323,7 +323,7 @@ def choose_urls(tables: Tables, n_buckets: int, number: int, most: int) -> list[
     """Select the best `most` candidates for a round; return the buckets of the selected URLs.
 
     Candidates beyond the limits of their host or URL pattern are selected only if all candidates
-    are.
+    are beyond the limits.
     """
     name = f"chosen/{number:05}"
     if not tables.has(name):

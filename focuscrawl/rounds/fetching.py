@@ -245,9 +245,9 @@ def _duplicate_keys(row: Mapping[str, Any], url: str) -> dict[str, Any]:
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Fetch the selected URLs of a bucket; a repeated call does nothing.
 
-    The round fetches as many URLs as were selected. A new URL of the bucket's hosts with a higher
-    score replaces a selected URL, so a large round follows the links that it finds, with the
-    model of the round before.
+    The round fetches as many URLs as were selected. A new URL of the bucket's hosts replaces a
+    selected URL with a lower score. So a large round also follows links that the round finds,
+    scored by the model of the previous round.
 
     Returns
     -------

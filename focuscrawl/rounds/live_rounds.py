@@ -36,9 +36,9 @@ class LiveFetchFolder:
     """The crawl folder of a live round in a bucket, with a copy on remote storage.
 
     If the tables are on this machine, the folder is next to the tables, and a repeated task
-    resumes the crawl in the folder. Otherwise the folder is temporary: its store and WARC files
-    are regularly copied to the tables, from which a repeated task on any machine restores the
-    folder.
+    resumes the crawl in the folder. Otherwise the folder is temporary, and its store and WARC
+    files are regularly copied to the tables. A repeated task on any machine restores the folder
+    from the tables.
 
     Attributes
     ----------

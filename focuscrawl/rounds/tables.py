@@ -26,8 +26,8 @@
     ======================= ====================================================================
 
 In the file names, R is the number of a round, and B is the number of a bucket. Files of ``urls``,
-``evidence``, ``known`` and ``contents`` are merged: ``LAST-FIRST`` contains all rounds from FIRST
-to LAST. The number of files grows with the logarithm of the number of rounds.
+``evidence``, ``known`` and ``contents`` are merged: a file ``LAST-FIRST`` contains all rounds from
+FIRST to LAST. The number of files grows with the logarithm of the number of rounds.
 """
 
 from __future__ import annotations

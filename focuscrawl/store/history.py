@@ -155,7 +155,7 @@ class History:
         return map(tuple, self._store.rows("SELECT target, anchor FROM link ORDER BY target, id"))
 
     def last_model(self) -> tuple[int, bytes] | None:
-        """Return the number of fetches at the last training, and its state, if any."""
+        """Return the number of fetches at the last training, and the model state, if any."""
         last = """SELECT trained_at_seq, state FROM models WHERE state IS NOT NULL
                   ORDER BY version DESC LIMIT 1"""
         return next(map(tuple, self._store.rows(last)), None)

@@ -1,7 +1,7 @@
 """Tables and views of the crawl store, and the records that the crawl writes to it.
 
-URLs and hosts have ids, so a link takes three small integers and a text. Users, notebooks and
-other programs read the views; the tables behind the views may change.
+URLs and hosts have ids, so a stored link consists of three small integers and a text. Users,
+notebooks and other programs read the views; the tables behind the views may change.
 """
 
 from __future__ import annotations

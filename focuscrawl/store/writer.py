@@ -42,9 +42,9 @@ class StoreWriter:
     """Commits records in the order of `put`, several records in one transaction.
 
     A record is committed completely or not at all, about 50 ms after `put`. Records that arrive
-    during a transaction belong to the next one (group commit), so a slow disk makes transactions
-    larger and does not block the event loop. If the database refuses a record, the record is
-    written without its contents (`without_contents`).
+    during a transaction belong to the next transaction (group commit). So a slow disk makes
+    transactions larger and does not block the event loop. If the database refuses a record, the
+    record is written without its contents (`without_contents`).
 
     Parameters
     ----------
@@ -194,8 +194,8 @@ def is_refused(error: Exception) -> bool:
 def without_contents(record: VisitRecord, why: str) -> VisitRecord:
     """Return a refused record without the contents of its pages.
 
-    The fetches keep their positions and get the error `why`. URLs and hosts keep their ids,
-    because later records refer to them; events stay.
+    The fetches keep their positions, and `why` becomes their error message. URLs and hosts keep
+    their ids, because later records refer to them; events stay.
     """
     error = f"{NOT_STORED}: {_plain(why)}"
     return VisitRecord(

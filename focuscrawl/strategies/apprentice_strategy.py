@@ -35,7 +35,7 @@ _LAG = 3  # fetches of a replay from the start of a training to the adoption of 
 
 
 class ApprenticeStrategy(Strategy):
-    """The score of v is its expected value by all known links into v (methods.md 4 and 5).
+    """The score of a URL v is its expected value, given all known links to v (methods.md 4 and 5).
 
     This class connects `focuscrawl.apprentice.apprentice.Apprentice` to a crawl.
 

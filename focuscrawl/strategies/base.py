@@ -320,7 +320,7 @@ class Strategy(ABC):
         return merge_scores([self.restore_page(page) for page in pages])
 
     def export_judged(self) -> bytes | None:
-        """Return the training data of this bucket for the pool of all buckets; None: no data."""
+        """Return this bucket's training data for the pool of all buckets; None without data."""
         raise NotImplementedError
 
     def new_pool(self) -> Any:
@@ -328,7 +328,7 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def train_on_pool(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
-        """Train on a pool; return a state for `load_trained`, the number of instances, metrics."""
+        """Train on a pool; return a state for `load_trained`, the instance count, and metrics."""
         raise NotImplementedError
 
     def load_trained(self, version: int, state: bytes) -> ModelUpdate:

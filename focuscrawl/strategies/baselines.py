@@ -23,7 +23,7 @@ _FAILURE_PENALTY = 2.0  # a failed fetch; larger than any difference of two rele
 
 
 class Evidence(Protocol):
-    """Combines the scores of all links into a URL, and returns one score per URL."""
+    """Combines the scores of all links to a URL into one score of the URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
         """Add links in the order found; return the URLs with a new or changed score.
@@ -37,7 +37,7 @@ class Evidence(Protocol):
 
 
 class Maximum:
-    """The score of a URL is the maximum over the links into the URL [F99]."""
+    """The score of a URL is the maximum of the scores of all links to the URL [F99]."""
 
     def __init__(self) -> None:
         self._best = GrowingArray(np.float64, fill=-np.inf)
@@ -97,7 +97,7 @@ class LinkStrategy(Strategy):
 
 
 class BestFirst(LinkStrategy):
-    """Best-first: the score of v is the maximum of R(u) over known links (u, v) (methods.md 3).
+    """Best-first: the score of a URL is the maximum relevance of the linking pages (methods.md 3).
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ class BestFirst(LinkStrategy):
 class HardFocus(LinkStrategy):
     """Hard focus: follow the links of a page only if its most probable class is in the topic.
 
-    The followed links have the same order as with best-first. The frontier can become empty while
-    relevant pages remain.
+    The followed links have the same order as with the strategy ``best-first``. The frontier can
+    become empty while relevant pages remain.
     """
 
     expects_relevance = True

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 
 
 class Hubs(RescoringStrategy[Floats]):
-    """The score of v is (1 - w) R(u) + w p(v): best-first plus an expected authority score.
+    """The score of a URL v is (1 - w) R(u) + w p(v), with an expected authority score p(v).
 
-    R(u) is the relevance of the most relevant page that links to v. p(v) is the authority score
-    that v would have if v were relevant, by the hubs of the last distillation
-    (`focuscrawl.distiller.Distiller.score_unfetched`), divided by the largest such score.
+    R(u) is the relevance of the most relevant page u that links to v. The value p(v) is the
+    authority score that v would have if v were relevant, divided by the largest such score. The
+    authority score is computed from the hubs of the last distillation
+    (`focuscrawl.distiller.Distiller.score_unfetched`).
 
     Parameters
     ----------

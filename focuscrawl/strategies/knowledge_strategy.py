@@ -53,8 +53,9 @@ class Learnable(LinkStrategy):
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)
 
     The score of a URL is the maximum over its links. R(u) is the relevance of the linking page;
-    the parameter `page` can replace R(u) with sim(keywords, page), as in the paper. A first crawl
-    uses the keywords of the user, or else keywords from the sources in the parameter `first`.
+    the parameter `page` can replace R(u) with sim(keywords, page), as in the paper of
+    Angkawattanawit and Rungsawang. A first crawl uses the keywords of the user, or else keywords
+    from the sources in the parameter `first`.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ class Learnable(LinkStrategy):
                 self._start_page_counts = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links; first, learn keywords from a relevant start page."""
+        """Learn keywords if `page` is a relevant start page, and then score its links."""
         memo = None
         if self._start_page_counts is not None and not page.depth and page.relevance > RELEVANT:
             words = sorted(distinct_words([page.view.title, *page.view.headings]))
@@ -228,7 +229,7 @@ class CorrectedStrategy(Strategy):
         self._learner.observe(url, relevance, duplicate_of)
 
     def page_value(self, url: int, relevance: float) -> float:
-        """Return the page value by the wrapped strategy."""
+        """Return the value of a page by the wrapped strategy."""
         return self._learner.page_value(url, relevance)
 
     def is_training_due(self) -> bool:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of v is the expected reward of the paths into v by a path model, equation 7.
+    """The score of a URL v is the expected reward of the paths to v by a path model (equation 7).
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
-    critic judges single pages for the relevance R(u), and paths for the scores of URLs. The pages
-    on paths from a start page form a site.
+    critic computes the relevance R(u) from a single page u, and the scores of URLs from paths. The
+    pages on paths from a start page form a site.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Paths(Strategy):
         self._forager.record_fetch(url)
 
     def page_value(self, url: int, relevance: float) -> float:
-        """Return the probability that a page is not a fail, given the path to the page."""
+        """Return the probability that a page is not a failure page, given the path to the page."""
         return self._page_values.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:

@@ -53,7 +53,7 @@ def find_strategy(name: str) -> type[Strategy]:
 
 
 def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any]) -> Strategy:
-    """Create the strategy `name` with the options of a user.
+    """Create the strategy `name` with the options that a user has set.
 
     Raises
     ------

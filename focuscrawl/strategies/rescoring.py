@@ -79,7 +79,7 @@ class LinkSnapshot(NamedTuple):
 
 
 class LinkLog:
-    """Fetches, pages and links in order; stored entries never move, so views stay valid."""
+    """A log of fetches, pages and links; entries never move, so array views stay valid."""
 
     def __init__(self) -> None:
         self._fetched = GrowingArray(np.int64)  # URL of each fetch
@@ -168,7 +168,7 @@ class LinkHistory(LinkLog):
         return start
 
     def snapshot_at(self, observed: int, pages: int) -> LinkSnapshot:
-        """Return the first `observed` fetches and `pages` pages; a thread may append meanwhile."""
+        """Return the first `observed` fetches and `pages` pages; the log may grow meanwhile."""
         _, target, _ = self.links(pages)
         urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
         n_urls = max(int(each.max(initial=-1)) for each in urls) + 1

@@ -73,7 +73,7 @@ class NewCrawl:
 
     @property
     def can_fetch_start_pages(self) -> bool:
-        """Whether the form itself fetches start pages: given URLs, or pages of a recorded web."""
+        """Whether the form can fetch the start pages: URLs are given, or the web is recorded."""
         return bool(self.seeds_argument) or not self.live
 
 
@@ -241,7 +241,7 @@ def parse_budget(text: str) -> int:
 
 
 def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str]) -> None:
-    """Refuse arguments that no form produces: a folder from somebody else may contain them."""
+    """Refuse arguments that no form produces, because a crawl folder may be untrusted."""
     unknown = UserError(
         f"{crawl.name} has arguments that the studio does not know: resume it on the command line"
     )
@@ -321,7 +321,7 @@ class OutlookRunner:
 
     Results are cached, so start pages are fetched once while a person changes other fields. A
     running plan that no form requests any more is cancelled when another plan is requested. The
-    processes run in `root`.
+    processes run in the folder `root`.
     """
 
     def __init__(self, root: Path) -> None:

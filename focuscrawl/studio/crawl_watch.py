@@ -38,8 +38,8 @@ SHOWN = 10  #: hosts
 class BestHosts:
     """Counts fetches and total relevance of hosts, and keeps the hosts with the highest totals.
 
-    Totals never decrease, so only the ten highest totals are kept in order. Above 10,000 hosts,
-    the half with the lowest totals is dropped and starts again at 0.
+    Totals never decrease, so only the ten highest totals are kept in order. With more than 10,000
+    hosts, the half with the lowest totals is dropped. Dropped hosts start again at 0.
     """
 
     def __init__(self) -> None:
@@ -78,9 +78,10 @@ _MAX_POINTS = 500
 
 
 class Curve:
-    """Curves of the loss rate of all fetches and of the harvest rate of `RECENT` fetches.
+    """Curves of the loss rate of all fetches and the harvest rate of the latest `RECENT` fetches.
 
-    Above 500 points, every other point is dropped, and new points are added half as often.
+    If there are more than 500 points, every other point is dropped, and new points are added half
+    as often.
 
     Attributes
     ----------

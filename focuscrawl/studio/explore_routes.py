@@ -212,8 +212,8 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
     """Return a part of the table `which`, ``pages`` or ``frontier``, of the crawl in `path`.
 
     The result has the fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (rows of the
-    table), ``as_of`` (ISO 8601, UTC) and ``sorting``. While the crawl is being sorted, ``sorting``
-    is True and the only field.
+    table), ``as_of`` (ISO 8601, UTC) and ``sorting``. While the crawl is being sorted, the only
+    field is ``sorting`` with the value True.
     """
     wanted = _parse_query(query)
     with crawls.sorted(path) as found:
@@ -233,7 +233,7 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
 def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
     """Return facts, links and duplicates of a URL, see `focuscrawl.report.url_lookup`.
 
-    ``duplicates`` is None while the crawl is sorted.
+    ``duplicates`` is None while the crawl is being sorted.
     """
     with crawls.store(path) as store:
         facts = url_facts(store, url)

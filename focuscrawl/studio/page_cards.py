@@ -59,7 +59,7 @@ class PageCard:
 def read_page_card(
     webs: Sequence[Web], url: str, critic: FocusedCritic | None, why: str = ""
 ) -> PageCard | None:
-    """Read a page from the first web that has it, and judge it; follow redirects.
+    """Read a page from the first web that has the page, follow redirects, and judge the page.
 
     The result is None if no web has the page, or if it is not an HTML page with words.
     """
@@ -99,7 +99,7 @@ class Questions:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
     def start_choosing(self, crawl: Path) -> bool:
-        """Start choosing pages if none are chosen; return whether choosing is in progress."""
+        """Start to choose pages if no page is chosen; return whether choosing is in progress."""
         with self._lock:
             asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if asked.chosen is None:

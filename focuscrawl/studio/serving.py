@@ -180,7 +180,7 @@ class _Server(uvicorn.Server):
         self._stopping = stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Set the event, then stop the server."""
+        """Set the event that ends streams, and then stop the server."""
         self._stopping.set()
         super().handle_exit(sig, frame)
 

@@ -71,7 +71,7 @@ class TopicFiles:
 
     @property
     def examples_folder(self) -> Path:
-        """Folder of examples and of measured quality; `UserError` for a symbolic link."""
+        """Folder of examples and of measured quality; raise `UserError` for a symbolic link."""
         return self.folder.safe_path(f"{self.folder.name_of(self._base)}/{_EXAMPLES_FOLDER}")
 
     def critics(self) -> list[Path]:
@@ -107,7 +107,7 @@ class TopicFiles:
         return tuple(path for path in classes if path != OFF_TOPIC)
 
     def load_latest_critic(self) -> FocusedCritic | None:
-        """Return the latest critic with the topic marked, or None."""
+        """Return the latest critic, with the topic's classes marked as on topic, or None."""
         critics = self.critics()
         if not critics:
             return None
@@ -325,7 +325,7 @@ class ExampleQueue:
             self._skipped.setdefault(topic.name, set()).add(url)
 
     def to_dict(self, topic: TopicFiles) -> dict[str, Any]:
-        """Return ``waiting``, the number of pages to judge, and ``page``, the next or None."""
+        """Return ``waiting``, the number of pages to judge, and ``page``, the next one or None."""
         card = self.next(topic)
         return {
             "waiting": len(self.unjudged(topic)),

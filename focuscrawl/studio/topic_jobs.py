@@ -131,9 +131,9 @@ def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
     """Return the jobs and critics of a topic.
 
     ``training``, ``measuring``, ``fetching`` are the latest job of each kind, or None. ``critics``
-    has the names of the critics, ``quality`` the measured quality of the latest, or None.
-    ``unmeasured`` is True if no job has tried to measure the latest critic; ``running`` is True
-    if a job is running.
+    has the names of the critics, ``quality`` the measured quality of the latest critic, or None.
+    ``unmeasured`` is True if no job has tried to measure the latest critic; ``running`` is True if
+    a job is running.
     """
     critics = topic.critics()
     newest = context.jobs.all(subject=topic.name)

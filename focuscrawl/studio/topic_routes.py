@@ -285,8 +285,8 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
 
     The values ``name``, ``words`` (phrases separated by commas) and ``description`` describe the
     topic. The value ``urls`` has on-topic pages, also used as seeds, and ``bad`` has off-topic
-    pages. The value ``critic`` names a critic, ``classes`` its classes on topic, and ``web`` a
-    recording to read pages from. Values may be missing or empty.
+    pages. The value ``critic`` names a critic, ``classes`` lists the critic's on-topic classes,
+    and ``web`` is the recording from which pages are read. Values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")

@@ -38,7 +38,7 @@ def prune(
     2. The own examples of an internal topic are moved to its child ``Other``.
     3. Each leaf is reduced to a uniform sample of `max_examples` examples.
 
-    Only the root and leaves ``Other`` may have fewer than `min_examples` in the result.
+    Only the root and leaves ``Other`` may have fewer than `min_examples` examples in the result.
 
     Parameters
     ----------

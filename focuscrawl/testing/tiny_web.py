@@ -120,7 +120,7 @@ def example_web() -> TinyWeb:
     """Return a web of 60 pages on three hosts, two thirds of them about tea.
 
     Some pages have many links and some none. Some links are repeated, lead to their own page, or
-    lead nowhere. Two pages have the same body.
+    lead to missing pages. Two pages have the same body.
     """
     hosts = ("leaf", "cup", "form")
     urls = [SEED] + [

@@ -239,7 +239,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
 
 
 class RawPage(NamedTuple):
-    """A response to extract text from: HTML, with the encoding from Content-Type, or PDF."""
+    """A response from which text is extracted: HTML (with its encoding) or PDF."""
 
     url: str
     body: bytes

@@ -1,6 +1,6 @@
-"""Tables in main texts: tables for layout become paragraphs, tables of data lines of cells.
+"""Converts tables in main texts: layout tables to paragraphs, and data tables to lines of cells.
 
-Trafilatura writes every table as Markdown, and each row in one line, also in plain text.
+The library Trafilatura writes every table as Markdown with one line per row, even in plain text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MIN_BLOCKS, _MIN_CHARACTERS = 2, 500
 
 
 def unwrap_layout_tables(tree: Any) -> None:
-    """Replace tables that arrange text by blocks, in an lxml tree of HTML.
+    """Replace layout tables (tables that only arrange text) by block elements, in an lxml tree.
 
     A table arranges text if its role is ``presentation``, if it has a single row or column, or if
     a cell contains several blocks, another table or a long text. A table with headings or a

@@ -1,7 +1,7 @@
-"""Topic definitions (TOML files that people edit), bookmarks, and training of critics from both.
+"""Topic definitions (TOML files that people edit), bookmarks, and training of critics.
 
-Choosing pages for a person to judge is in `focuscrawl.feedback`, applying a definition to a crawl
-in `focuscrawl.crawl.rejudging`.
+`focuscrawl.feedback` chooses pages for a person to judge. `focuscrawl.crawl.rejudging` applies a
+definition to a crawl.
 """
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks

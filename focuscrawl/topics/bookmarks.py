@@ -43,7 +43,7 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
 
 
 def parse_bookmarks(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
-    """Parse the text of a bookmarks file, see `read_bookmarks`; error messages name `where`."""
+    """Parse the text of a bookmarks file, see `read_bookmarks`; error messages contain `where`."""
     first: dict[str, Bookmark] = {}
     for each in _iter_bookmarks(text.encode(errors="replace")):
         first.setdefault(each.url, each)

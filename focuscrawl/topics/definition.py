@@ -34,7 +34,7 @@ _HEADING = "A topic definition: edit it, then apply it to a crawl with `focuscra
 
 @dataclass(frozen=True)
 class TopicDefinition:
-    """A topic: marked classes of a taxonomy, keywords and examples [F99 section 2].
+    """A topic: on-topic classes of a taxonomy, keywords and examples [F99 section 2].
 
     Attributes
     ----------
@@ -297,7 +297,7 @@ def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
 
 
 def class_tree(trained: TrainedCritic) -> Taxonomy:
-    """Return the classes of a critic, with the training pages of each."""
+    """Return the classes of a critic, with the training pages of each class."""
     known: dict[str, list[str]] = {path: [] for path in trained.model.classes}
     for url, path in trained.examples:
         known.setdefault(path, []).append(url)
@@ -315,15 +315,15 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the definition with one more class marked, which includes the classes below."""
+    """Return the definition with a class, and so the classes below, marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the definition without the mark of a class and the classes below.
+    """Return the definition with a class and the classes below no longer marked as on topic.
 
-    If an ancestor is marked, the ancestor's mark moves to its other descendants.
+    If an ancestor of the class is marked, the mark moves to the ancestor's other descendants.
 
     Raises
     ------

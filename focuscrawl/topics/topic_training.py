@@ -57,14 +57,14 @@ def train_definition(
 
     If the definition names a critic with a taxonomy, the new critic has the same classes and the
     new subclasses. The new critic is trained on the examples of the old critic and on the judged
-    pages. A good page becomes an example of its most probable marked class, a bad page of its most
-    probable unmarked class. Keywords become one more good page. If there are fewer than 100
-    off-topic examples, general word frequencies are added as one more off-topic example, and all
-    classes get the same prior.
+    pages. A page judged good becomes an example of its most probable on-topic class. A page judged
+    bad becomes an example of its most probable off-topic class. The keywords are added as one more
+    good page. If there are fewer than 100 off-topic examples, general word frequencies are added
+    as one more off-topic example, and all classes get the same prior.
 
     Without a critic, or with a critic of one topic, a few-shot critic is trained
     (`focuscrawl.critic.training`) from keywords, the description and judged pages. A sample of the
-    pages in `webs` serves as its off-topic pages.
+    pages in `webs` serves as off-topic pages of the few-shot critic.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
 class RankedClass(NamedTuple):
     """A node of the taxonomy and how well it fits a set of pages.
 
-    The posterior of an inner node is the sum over its leaves.
+    The posterior of an inner node is the sum of the posteriors of its leaves.
     """
 
     topic: str  # path of the node

@@ -1,4 +1,4 @@
-"""Webs that need no network: recorded in WARC files, or generated.
+"""Webs that need no network: recordings in WARC files, and generated webs.
 
 This package contains the index of recordings, replay, recording and the synthetic web. The Scrapy
 download handler that serves these webs is in `focuscrawl.downloadhandlers`.

@@ -35,7 +35,7 @@ _OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
 
 
 class UnreadableError(Exception):
-    """A record that the index of an archive names cannot be read."""
+    """A record that the index of an archive lists cannot be read."""
 
 
 class ArchiveWeb:

@@ -54,7 +54,7 @@ def surt(url: str) -> str:
     """Return the index key of a normalised URL, in ASCII without spaces: ``com,example)/a?b=1``.
 
     Heritrix introduced this sort order of archive indexes (Sort-friendly URI Reordering
-    Transform). The package ``surt`` computes equal keys, but has no wheel and an AGPL licence.
+    Transform). The package ``surt`` computes the same keys, but has an AGPL licence and no wheel.
     """
     name = host(url)
     rest = url.partition("://")[2][len(name) :].partition("#")[0]
@@ -225,11 +225,11 @@ def select_captures(
 ) -> dict[str, Capture]:
     """Select the best capture of each URL; return captures by URL without scheme.
 
-    A page is better than a redirect, and a redirect better than an error; then a record with a
-    body is better than a revisit record; then the latest capture is best. Responses 304 and
-    redirects from ``http`` to ``https`` of the same URL are skipped, and so are responses to other
-    methods than GET: pywb adds ``__wb_method`` to their keys. `Capture.url` of the results is
-    normalised.
+    A page is preferred to a redirect, and a redirect to an error. Among equal captures, a record
+    with a body is preferred to a revisit record, and then the latest capture is preferred.
+    Responses 304 and redirects from ``http`` to ``https`` of the same URL are skipped. Responses
+    to methods other than GET, to whose keys pywb adds ``__wb_method``, are also skipped.
+    `Capture.url` of the results is normalised.
 
     Parameters
     ----------

@@ -46,8 +46,8 @@ class ChangingWeb:
 
     Some pages of `web` exist only from a later version on; a link to such a page appears with the
     next edit of the linking page. A moved page has another URL on its host; the old URL redirects.
-    The URL of a removed page answers 404, and links to the page stay. HTML responses have ETag and
-    Last-Modified. The constants of this module define how often pages change.
+    The URL of a removed page answers 404, and links to the page stay. HTML responses have the
+    headers ETag and Last-Modified. The constants of this module define how often pages change.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class ChangingWeb:
         return found
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        """Return the response for a URL that `resolve` returned; None without a response."""
         answer = self._web.fetch(url)
         old = url
         if answer is None:

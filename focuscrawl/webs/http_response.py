@@ -1,8 +1,8 @@
 """Parsing and decoding of recorded HTTP responses.
 
 Parsing and decoding are lenient, because crawlers record truncated bodies, and decoded bodies with
-the headers of encoded bodies. Parsing and decoding limit the size: 98 kB of brotli may expand to a
-gigabyte, so no decoder produces more than the size limit of a crawl.
+the headers of encoded bodies. No decoder produces more than the size limit of a crawl, because 98
+kB of brotli may expand to a gigabyte.
 """
 
 from __future__ import annotations
@@ -101,7 +101,8 @@ def redirect_target(url: str, headers: Headers) -> str | None:
 def decode_body(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
     """Undo Transfer-Encoding and Content-Encoding.
 
-    Encodings that cannot be decoded stay in body and headers, and so do more than two encodings.
+    Encodings that cannot be decoded stay in body and headers. A body with more than two encodings
+    is not decoded.
 
     Returns
     -------

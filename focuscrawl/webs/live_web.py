@@ -45,7 +45,7 @@ class LiveWeb:
         self._agent = agent
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return `urls`, because any of them may exist."""
+        """Return `urls`, because any URL may exist on the live Web."""
         return list(urls)
 
     def fetch(self, url: str) -> Answer:

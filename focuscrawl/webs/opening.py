@@ -1,4 +1,4 @@
-"""Opens recorded, synthetic and changing webs and archives by their names (`open_web`)."""
+"""Opens webs by name: recordings, archives, and synthetic and changing webs (`open_web`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_INDEX = (".cdx", ".cdx.gz", ".cdxj.gz")
 
 
 def open_web(spec: str, *, no_links: bool = False) -> Web:
-    """Open a web that the user named; for webs that files name, see `open_web_from_file`.
+    """Open a web that the user named; see `open_web_from_file` for webs named in files.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -
 
 
 def check_web_from_file(spec: str, where: object) -> None:
-    """Refuse a web that a file names and that only the user may name.
+    """Refuse a web that is named in a file but that only the user may name.
 
     A file may name only regular local files that are recordings or indexes, so no file can make
     the program connect to a server or block.

@@ -153,7 +153,7 @@ class RecordedWeb:
 
 
 def decode_answer(url: str, record: Record, holder: Record) -> Answer | None:
-    """Return the response of a record with the decoded body; None if it contains none.
+    """Return the response of a record with the decoded body; None if there is no response.
 
     Parameters
     ----------

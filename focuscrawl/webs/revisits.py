@@ -51,7 +51,7 @@ class RevisitReference(NamedTuple):
         )
 
     def find_best(self, captures: Iterable[tuple[str, str, T]]) -> T | None:
-        """Return the capture of `url` with the same time, or else the same digest; None: neither.
+        """Return the capture of `url` with the same time, or else the same digest, or None.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Originals(Generic[T]):
         self._by_url: dict[str, list[tuple[str, str, T]]] = {}
 
     def add(self, record: Record, found: T) -> None:
-        """Add a record that has a body; `found` is what `find` returns for it."""
+        """Add a record that has a body; `found` is the result of `find` for the record."""
         timestamp = read_timestamp(record.headers.get("warc-date", ""))
         (digest,) = record.fields("warc-payload-digest") or ("",)
         for record_id in record.fields("warc-record-id"):

@@ -104,7 +104,7 @@ class WarcIndex:
             start = end
 
     def rows(self, urls: Sequence[str]) -> list[int | None]:
-        """Return the row of each normalised URL, for either scheme; None if missing."""
+        """Return the row of each normalised URL, recorded as http or https; None if missing."""
         texts = [schemeless(url) for url in urls]
         keys = self.arrays["key"]
         wanted = url_keys(texts)

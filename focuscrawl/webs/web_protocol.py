@@ -76,10 +76,10 @@ class Answer:
 
 
 class Source(Protocol):
-    """A source of pages: a recorded web, or the live Web."""
+    """A source of pages: a recording of the Web, or the live Web."""
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL that the source has for it; None if unknown.
+        """Map each normalised URL to the equivalent URL of the source; None if unknown.
 
         ``http`` and ``https`` URLs are equivalent: both map to the recorded URL.
         """

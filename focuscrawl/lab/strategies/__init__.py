@@ -1,4 +1,4 @@
-"""Strategies for comparison only; `focuscrawl.strategies` has those for use in crawls.
+"""Strategies for comparisons only; `focuscrawl.strategies` has the strategies for real crawls.
 
 The strategies for comparison are found by name, like any strategy.
 """

@@ -59,10 +59,10 @@ class FittedModel(ABC):
 
     @abstractmethod
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the evidence of links, of shape (n, columns); the indices `links` ascend."""
+        """Return the evidence of n links, of shape (n, columns); `links` are ascending indices."""
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return scores of URLs from `evidence`, combined over links, of shape (n, columns)."""
+        """Return a score per URL from `evidence` of shape (n, columns), combined over links."""
         return evidence[:, 0]
 
 
@@ -90,7 +90,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Return the features of a page that the model is trained on."""
+        """Return the features of a page, on which the model is trained."""
 
     @abstractmethod
     def initial_model(self) -> FittedModel:
@@ -98,10 +98,10 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def fit(self, past: LinkSnapshot) -> FittedModel:
-        """Fit a model to the crawl so far; may run in another thread than all other methods."""
+        """Fit a model to the crawl so far; this method may run in a separate thread."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page` alone, and the URLs by all known links to them."""
+        """Score the links of `page`, and score each target URL by all known links to the URL."""
         features = self.read(page)
         link_scores, urls, scores = self._add_page(page.url, features)
         return Expansion(link_scores, urls, scores, memo=features.to_bytes())
@@ -117,7 +117,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         return int(super().interval())
 
     def is_training_due(self) -> bool:
-        """Return whether enough pages were fetched for a training, at least one relevant."""
+        """Return whether enough pages for a training, and a relevant page, were fetched."""
         return self._crawled.relevant > 0 and super().is_training_due()
 
     def fit_model(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
@@ -163,7 +163,7 @@ class JoinedEvidence:
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
     def add(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Add the evidence of links and return it, float64 of shape (n_links, columns)."""
+        """Add and return the evidence of links, float64 of shape (n_links, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
         evidence, targets = self.model.evidence(past, links), past.target[links]
@@ -182,9 +182,9 @@ class JoinedEvidence:
 class HashedNaiveBayes:
     """Multinomial naive Bayes with Laplace smoothing (methods.md 2) over rows of hashed words.
 
-    Words of a text are correlated, so a text of some hundred words would make every posterior 0
-    or 1, and links would have no order. So a longer text counts like a text of `length` words.
-    Words that do not occur in the training texts are ignored.
+    Words of a text are correlated, so a text of some hundred words would make every posterior 0 or
+    1, and links would have no order. So a text with more than `length` words counts like a text of
+    `length` words. Words that do not occur in the training texts are ignored.
 
     Parameters
     ----------
@@ -242,7 +242,7 @@ class HashedNaiveBayes:
 
 
 def softmax(log: Floats) -> Floats:
-    """Return exp(log), each row scaled to the sum 1."""
+    """Return exp(log), with the values of each row scaled so that their sum is 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
@@ -309,21 +309,21 @@ def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> 
 
 
 class Intelligent(BatchLearner):
-    """Priority of v = the product of interest ratios of four kinds.
+    """The priority of a URL v is the product of four interest ratios.
 
-    Aggarwal, Al-Garawi and Yu, Intelligent crawling on the World Wide Web with arbitrary
-    predicates, WWW10 (2001). An interest ratio is Pr(R(v) > 1/2 | evidence) / Pr(R(v) > 1/2) over
-    the fetched URLs. The four kinds of evidence are:
+    The source is Aggarwal, Al-Garawi and Yu, Intelligent crawling on the World Wide Web with
+    arbitrary predicates, WWW10 (2001). An interest ratio is Pr(R(v) > 1/2 | evidence) / Pr(R(v) >
+    1/2) over the fetched URLs, where R(v) is the relevance of v. The four kinds of evidence are:
 
-    - *Content*: significant words of the pages that link to v, averaged over these pages.
-    - *URL*: significant words of v's URL.
-    - *Link*: the numbers of relevant and of other pages that link to v.
+    - *Content*: significant words of the pages that link to the URL v, averaged over these pages.
+    - *URL*: significant words of the URL v.
+    - *Link*: the numbers of relevant and of other pages that link to the URL v.
     - *Sibling*: the number of relevant URLs among the fetched URLs that share a linking page with
-      v.
+      the URL v.
 
-    The logarithms of the four ratios are scaled to the same mean effect on the scores of queued
-    URLs, weighted by the options, and added. Until the first relevant page the crawl is
-    breadth-first.
+    The logarithms of the four interest ratios are scaled to the same mean effect on the scores of
+    queued URLs. The score is the sum of the logarithms, weighted by the options. Until the first
+    relevant page is found, the crawl is breadth-first.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ class Intelligent(BatchLearner):
         return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
     def fit(self, past: LinkSnapshot) -> InterestRatios:
-        """Estimate the ratios from the fetched URLs that have links."""
+        """Estimate the interest ratios from the fetched URLs to which links are known."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
         urls, first, of = np.unique(target, return_index=True, return_inverse=True)
@@ -428,7 +428,7 @@ class InterestRatios(FittedModel):
     weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return six columns for each link: 1, content, URL, link, siblings, relevant siblings."""
+        """Return six columns per link: a 1, content, URL, link, siblings, relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -445,14 +445,14 @@ class InterestRatios(FittedModel):
         return np.stack(columns, axis=1) * past.first[links][:, None]
 
     def logs(self, evidence: Floats) -> Floats:
-        """Return the logarithms of the four ratios of URLs, of shape (n_urls, 4)."""
+        """Return the logarithms of the four interest ratios of URLs, of shape (n_urls, 4)."""
         links, content, url, source, fetched, relevant = evidence.T
         links = np.maximum(links, 1.0)
         sibling = np.log((relevant + 1.0) / (self.base * fetched + 1.0))
         return np.stack([content / links, url / links, source, sibling], axis=1)
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return the weighted sum of the four logarithms."""
+        """Return the weighted sum of the logarithms of the four interest ratios."""
         total: Floats = (self.logs(evidence) * self.weights).sum(axis=1)
         return total
 
@@ -460,8 +460,8 @@ class InterestRatios(FittedModel):
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
     """Return the logarithms of interest ratios, smoothed with one URL of mean relevance.
 
-    `relevant` and `seen` count the relevant URLs, and all URLs, with each kind of evidence. `base`
-    is the share of relevant URLs among all URLs.
+    For each kind of evidence, `relevant` counts the relevant URLs, and `seen` counts all URLs.
+    `base` is the share of relevant URLs among all URLs.
     """
     ratio: Floats = np.log((relevant + base) / (seen + 1.0) / base)
     return ratio
@@ -475,17 +475,18 @@ def _significant_log_ratios(relevant: Floats, seen: Floats, base: float) -> Floa
 
 
 class ContextGraphs(BatchLearner):
-    """Priority of v = fewest predicted clicks from u to a relevant page, then highest posterior.
+    """Order links (u, v) by the predicted clicks from u to a relevant page, then by posterior.
 
-    Diligenti, Coetzee, Lawrence, Giles and Gori, Focused crawling using context graphs, VLDB
-    (2000). Layer i holds the pages i clicks away from a relevant page. Naive Bayes with equal
-    priors predicts the layer of u from the page's words. The layer "other" contains pages with a
-    posterior below `threshold` and pages without a known short path to a relevant page. Links from
-    pages of the layer "other" are followed last, in the order found.
+    The source is Diligenti, Coetzee, Lawrence, Giles and Gori, Focused crawling using context
+    graphs, VLDB (2000). Layer i holds the pages i clicks away from a relevant page. Naive Bayes
+    with equal priors predicts the layer of a page u from the words of u. The layer "other"
+    contains pages with a posterior below `threshold` and pages without a known short path to a
+    relevant page. Links from pages of the layer "other" are followed last, in the order found.
 
     In the paper of Diligenti et al., layers are built once, backwards from the seeds, with the
     help of a search engine. This strategy builds its layers from the links of the crawl so far,
-    and rebuilds them at intervals. Until the first relevant page the crawl is breadth-first.
+    and rebuilds them at intervals. Until the first relevant page is found, the crawl is
+    breadth-first.
 
     Parameters
     ----------

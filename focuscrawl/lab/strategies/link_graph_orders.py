@@ -20,18 +20,18 @@ _ROUNDS = 200
 
 
 class InDegree(LinkStrategy):
-    """Priority of v = number of fetched pages that link to v.
+    """The priority of a URL v is the number of fetched pages that link to v.
 
-    This is the *backlink count* IB'(p) of Cho, Garcia-Molina and Page, Efficient crawling through
-    URL ordering, WWW7 (1998), sections 2 and 3. Several links from one page count once, and links
-    of a page to itself do not count. The score does not depend on the topic.
+    The priority is the *backlink count* IB'(p) of Cho, Garcia-Molina and Page, Efficient crawling
+    through URL ordering, WWW7 (1998), sections 2 and 3. Several links from one page count once,
+    and links of a page to itself do not count. The score does not depend on the topic.
     """
 
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = LinkSum()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score the first link of the page to each URL with 1, and all others with 0."""
+        """Score the first link of the page to each URL with 1, and all other links with 0."""
         scores = np.zeros(len(page.targets))
         scores[np.unique(page.targets, return_index=True)[1]] = 1.0
         scores[page.targets == page.url] = 0.0
@@ -59,19 +59,19 @@ class LinkSum:
 
 
 class PageRank(RescoringStrategy[Floats]):
-    """Priority of v = PageRank of v over the links seen so far.
+    """The priority of a URL v is the PageRank of v in the graph of the links seen so far.
 
-    This is IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL ordering, WWW7
-    (1998), sections 2 and 3. T_1 ... T_n are the fetched pages that link to p, and c_i is the
-    number of URLs that T_i links to:
+    The priority is the rank IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL
+    ordering, WWW7 (1998), sections 2 and 3. T_1 ... T_n are the fetched pages that link to a page
+    p, and c_i is the number of URLs that T_i links to:
 
         IR(p) = (1 - d) + d (IR(T_1)/c_1 + ... + IR(T_n)/c_n).
 
-    Links of queued URLs are unknown, so the iteration covers fetched pages only, and the rank of a
-    queued URL follows from the ranks of fetched pages. Between two computations a page keeps the
-    rank that the page had when fetched, and new links increase the ranks of their targets. Several
-    links from one page count once, and links of a page to itself do not count. The score does not
-    depend on the topic.
+    The links of queued URLs are unknown, so the PageRank iteration covers fetched pages only. The
+    rank of a queued URL is computed from the ranks of the fetched pages that link to the URL.
+    Between two computations a page keeps the rank that the page had when fetched, and new links
+    increase the ranks of their targets. Several links from one page count once, and links of a
+    page to itself do not count. The score does not depend on the topic.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class PageRank(RescoringStrategy[Floats]):
         return urls, self._ranks(urls)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Solve the equation for the first `pages` pages; return the sum in brackets by URL."""
+        """Solve the PageRank equation for the first `pages` pages; return the bracketed sums."""
         source, target, _ = self.log.links(pages)
         # added in the order of the links, as in `_distribute_rank`, for bit-identical sums
         inflow = sum_by_group(target, self._solve(source, target), 0)
@@ -114,7 +114,7 @@ class PageRank(RescoringStrategy[Floats]):
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Use new sums of `fit_model`, and add the ranks from pages fetched since."""
+        """Use new sums of `fit_model`, and add the ranks from pages that were fetched later."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model

@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class DepthLimited(LinkStrategy):
-    """Base of strategies that stop following links after `depth` pages without a relevant one.
+    """Base class of strategies that stop following links after `depth` irrelevant pages in a row.
 
-    The children of a relevant page have the remaining depth `depth`. Children of another page have
-    the remaining depth of this page minus 1. A URL with several parents gets the largest remaining
-    depth. Links of pages without remaining depth are not followed, so the frontier can become
-    empty.
+    The children (link targets) of a relevant page have the remaining depth `depth`. The children
+    of an irrelevant page have the remaining depth of that page minus 1. A URL with several parents
+    gets the largest remaining depth. Links of pages without remaining depth are not followed, so
+    the frontier can become empty.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ class DepthLimited(LinkStrategy):
 
 
 class FishSearch(DepthLimited):
-    """Fetch the first links of relevant pages, then the first links of other pages, then the rest.
+    """Fetch the first links of relevant pages, the first links of other pages, then all others.
 
-    De Bra and Post, Searching for arbitrary information in the WWW: the fish-search for Mosaic,
-    WWW2 (1994). The three scores follow Hersovici et al., The shark-search algorithm, WWW7 (1998),
-    figure 1. The first a * width children of a relevant page score 1, the first width children of
-    another page score 1/2, and all other URLs score 0. A URL with several parents gets the best of
-    its scores.
+    The source is De Bra and Post, Searching for arbitrary information in the WWW: the fish-search
+    for Mosaic, WWW2 (1994). The three scores follow Hersovici et al., The shark-search algorithm,
+    WWW7 (1998), figure 1. The first a * width children of a relevant page score 1, the first width
+    children of another page score 1/2, and all other URLs score 0. A URL with several parents gets
+    the best of its scores.
 
     Parameters
     ----------
@@ -131,24 +131,24 @@ class FishSearch(DepthLimited):
 
 
 class SharkSearch(DepthLimited):
-    """Priority of v = relevance inherited from u and its ancestors, and similarity of the link.
+    """Score links by the relevance of the page and its ancestors, and by the words of the link.
 
-    Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search algorithm, an
-    application: tailored Web site mapping, WWW7 (1998), figure 2:
+    The formulas are those of Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search
+    algorithm, an application: tailored Web site mapping, WWW7 (1998), figure 2:
 
         inherited(v)    = delta sim(u) if u is relevant, else delta inherited(u)
         neighborhood(v) = beta anchor(v) + (1 - beta) context(v)
         score(v)        = gamma inherited(v) + (1 - gamma) neighborhood(v),
 
-    where anchor(v) is the similarity of the anchor text to the query. context(v) is 1 if the
-    anchor text is relevant, otherwise the similarity of the words near the link. A URL with
-    several links gets the best score and the largest inherited relevance.
+    where anchor(v) is the similarity of the anchor text of a link to v to the query. The value
+    context(v) is 1 if the anchor text is relevant, and otherwise the similarity of the words near
+    the link. A URL with several links gets the best score and the largest inherited relevance.
 
     Hersovici et al. compare pages, anchors and contexts with the words of a query. This strategy
-    uses the critic: sim(u) is R(u), and the similarity of a short text is Pr(c*|words) from
-    `WordEvidence`. A text is relevant if its similarity exceeds 1/2. A critic that cannot judge
-    single words gives all texts the same similarity, so that only inherited relevance orders the
-    links.
+    uses the critic: sim(u) is the relevance R(u) of a page u. The similarity of a short text is
+    the probability Pr(c*|words) of the topic, which `WordEvidence` computes. A text is relevant if
+    its similarity exceeds 1/2. A critic that cannot judge single words gives all texts the same
+    similarity, so that only inherited relevance orders the links.
 
     Parameters
     ----------

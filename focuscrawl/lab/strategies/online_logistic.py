@@ -85,29 +85,31 @@ class OnlineRegression:
 
 
 class OnlineLogistic(RescoringStrategy[Weights]):
-    """Priority of v = a weighted sum of five matches, with weights trained after each fetch.
+    """Score links by a weighted sum of five features, with weights trained after each fetch.
 
     The formula is that of pagesift's focused crawls (pagesift-frontier 1.x,
     <https://docs.rs/crate/pagesift-frontier>, modules focus, focus::model and focus::weights):
 
         score(v) = 0.9^depth (w1 anchor + w2 URL + w3 line + w4 R(u) + w5 phrase),
 
-    where anchor, URL and line are the weighted shares of the keywords found in each, and phrase is
-    1 if the anchor has two keywords. After N >= 3 fetched pages, a keyword that df of the pages
-    contain has the weight ln((N + 1) / (df + 1/2)) / ln(N + 1), clipped to [0.15, 1]; until then,
-    the weight is 1. Weights w start at 2, 1.5, 1, 0.5, 0.5 with a precision q of 1/4 each. A
+    where anchor, URL and line are the weighted shares of the keywords found in the anchor, the URL
+    and the line. The feature phrase is 1 if the anchor has two keywords. After N >= 3 fetched
+    pages, a keyword that occurs in df of the pages has the weight ln((N + 1) / (df + 1/2)) / ln(N
+    + 1), clipped to [0.15, 1]. Before the third page, every keyword has the weight 1. The weights
+    w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, and the precision q of each weight starts at 1/4. A
     followed link with features x, including an intercept, updates weights and precisions:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 
-    (Chapelle and Li, An empirical evaluation of Thompson sampling, NIPS 2011, algorithm 3, one
-    step per sample). The score uses a new weight, at least 0, when the weight has changed by more
-    than its uncertainty. If several links lead to v, the link with the best score by the initial
-    weights counts.
+    The update is algorithm 3 of Chapelle and Li, An empirical evaluation of Thompson sampling,
+    NIPS 2011, with one step per sample. The score uses a new weight when the weight has changed by
+    more than its uncertainty. Weights below 0 are used as 0. If several links lead to a URL v, the
+    link with the best score by the initial weights counts.
 
     Unlike pagesift, this strategy has no rules for kinds of pages (news, footers, language
-    portals) and does not rotate among parts of a site. The line is the words near the link, and
-    the keywords are those of `focuscrawl.strategies.knowledge_strategy.query_terms`.
+    portals) and does not rotate among parts of a site. The line of a link consists of the words
+    near the link. The keywords are those of
+    `focuscrawl.strategies.knowledge_strategy.query_terms`.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return urls, self._model.scores(self._matches_of(urls))
 
     def fit_model(self, observed: int, pages: int) -> tuple[Weights, Scores]:
-        """Return the weights after `observed` fetches, and all URLs' scores by these weights."""
+        """Return the weights after `observed` fetches, and the scores of all URLs."""
         used = self._used.data[5 * observed - 5 : 5 * observed] if observed else _PRIOR
         with_term = has_term(self._page_hits.data[:pages], len(self._terms)).sum(axis=0)
         model = Weights(used.copy(), word_weights(with_term.astype(np.float64), pages))
@@ -173,7 +175,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return model, (urls, model.scores(self._matches_of(urls)))
 
     def use_model(self, model: Weights, pages: int) -> Scores:
-        """Use new weights, and score the links of pages fetched since."""
+        """Use new weights, and score the links of pages fetched after the training."""
         self._model = model
         later = [targets for _, targets in self.log.pages_since(pages)]
         urls = np.unique(np.concatenate(later)) if later else np.zeros(0, np.int64)

@@ -20,13 +20,12 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Priority of v = R(v): greedy best-first on the true relevance of targets (methods.md 1).
+    """Score each link with the true relevance of its target: greedy best-first (methods.md 1).
 
     The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. The oracle
     shows in studies how little loss is possible on a recorded web. The oracle is not optimal,
-    since links of equal relevance are fetched in the order found, regardless of the pages behind
-    them. The first oracle crawl of a web with a critic judges every page and caches the
-    judgements.
+    because URLs of equal relevance are fetched in the order found, whatever their links lead to.
+    The first oracle crawl of a web with a critic judges every page and caches the judgements.
 
     Raises
     ------

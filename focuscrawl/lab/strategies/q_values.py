@@ -49,13 +49,13 @@ _ATTEMPTS = 10  # maximum number of draws of a URL that is not fetched yet
 def discounted_rewards(
     source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
 ) -> Floats:
-    """Return the discounted rewards of fetching URLs and the pages behind them.
+    """Return the discounted reward of fetching each URL and then pages found through the URL.
 
-    After the URL itself, an ideal crawler always fetches the known URL with the fewest clicks to a
-    relevant page. Fetch t = 0, 1, ... has the reward gamma^t times the page's relevance, if the
-    relevance exceeds 1/2. This is the optimal spider of Rennie and McCallum 1999, except that
-    distances are not recomputed after a relevant page is fetched. So a step may lead towards a
-    page that is already fetched.
+    After fetching the URL, an ideal crawler always fetches the known URL with the fewest clicks to
+    a relevant page. Fetch number t = 0, 1, ... has the reward gamma^t times the page's relevance,
+    if the relevance exceeds 1/2. The ideal crawler is the optimal spider of Rennie and McCallum
+    1999, except that distances are not recomputed after a relevant page is fetched. So the ideal
+    crawler may approach a page that is already fetched.
 
     Parameters
     ----------
@@ -121,17 +121,18 @@ def _discounted_walk(url: int, discount: list[float], known: _KnownGraph) -> flo
 
 
 class QValues(BatchLearner):
-    """Priority of v = the discounted reward predicted from the words of a link to v.
+    """The priority of a URL v is the discounted reward predicted from the words of a link to v.
 
-    Rennie and McCallum, Using reinforcement learning to spider the Web efficiently, ICML 1999. The
-    value of a followed link (u,v) is computed from the pages found behind v, see
-    `discounted_rewards`. Values are binned. Naive Bayes predicts the bin of a new link from the
-    words of the anchor, the words nearby, the URL and the page. The score is the mean of the bins'
-    values, weighted by their posteriors. If several links lead to v, the best score counts.
+    The source is Rennie and McCallum, Using reinforcement learning to spider the Web efficiently,
+    ICML 1999. The value of a followed link (u,v) is computed from the pages found through v, see
+    `discounted_rewards`. Values are binned. Naive Bayes predicts the bin (range of values) of a
+    new link from the words of the anchor, the words nearby, the URL and the page. The score is the
+    mean of the bins' values, weighted by the posteriors of the bins. If several links lead to a
+    URL v, the best score counts.
 
     Rennie and McCallum train on sites that are crawled completely in advance. This strategy trains
     on the crawl so far. After n relevant pages, the prediction has the weight n / (n + `trust`) in
-    the score, and R(u) has the remaining weight.
+    the score, and the relevance R(u) of the linking page u has the remaining weight.
 
     Parameters
     ----------
@@ -175,12 +176,12 @@ class QValues(BatchLearner):
         super().__init__("q-values", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Return the words of the page, and those of its links' anchors, contexts and URLs."""
+        """Return the words of the page, and of the anchors, contexts and URLs of its links."""
         links, _ = hstack(self._words.surroundings(page), self._words.addresses(page))
         return PathFeatures(page.targets, self._words.page(page), links)
 
     def initial_model(self) -> BinnedValueModel:
-        """Return the model that scores links by R(u) alone."""
+        """Return the model that scores links by the relevance of their page alone."""
         return BinnedValueModel(None, None, np.zeros(0), 0.0)
 
     def fit(self, past: LinkSnapshot) -> BinnedValueModel:
@@ -232,7 +233,7 @@ def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class BinnedValueModel(FittedModel):
-    """Naive Bayes over bins of values, with weight `trust` in the score; R(u) has 1 - `trust`."""
+    """Naive Bayes over bins of link values, mixed with the page's relevance by `trust`."""
 
     of_links: HashedNaiveBayes | None
     of_pages: HashedNaiveBayes | None
@@ -318,7 +319,7 @@ class LinkValueModel(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """A followed link, its reward, and the links found behind it."""
+    """A followed link, its reward, and the links that were found by following the link."""
 
     link: int
     reward: float
@@ -328,8 +329,8 @@ class Experience(NamedTuple):
 class ValueLearner:
     """Q-learning with a linear model, experience replay, and double learning.
 
-    The target value of a link with reward r and links A behind it is
-    r + gamma target(argmax over A of online). Each step trains the online model for one epoch of
+    Let A be the links found by following a link with reward r. The target value of the link is r +
+    gamma target(argmax over A of online). Each step trains the online model for one epoch of
     stochastic gradient descent on a sample of all experience. After every `switch` steps the
     target model becomes a copy of the online model.
     """
@@ -414,14 +415,14 @@ class ExplorationQueue:
 
 
 class TdValues(RescoringStrategy[LinkValueModel]):
-    """Priority of v = the value of the first link into v, learned by temporal differences.
+    """The priority of a URL v is the value of the first link to v, by temporal differences.
 
     The order is that of the relevancy spider of deep-deep
-    (<https://github.com/TeamHG-Memex/deep-deep>) with default options. Following a link is the
-    action of the Q-learning, see `ValueLearner`, and R(v) is the reward. The features of a link
-    are its anchor, its URL and whether the link stays in its domain, see `LinkVectors`. For a
-    share `explore` of pages the next fetch is drawn at random: first a domain, then a queued URL
-    of the domain. A fetch without a page has the reward 0.
+    (<https://github.com/TeamHG-Memex/deep-deep>) with default options. In the Q-learning of
+    `ValueLearner`, following a link (u, v) is the action, and the relevance R(v) is the reward.
+    The features of a link are its anchor, its URL and whether the link stays in its domain, see
+    `LinkVectors`. After a share `explore` of pages, the next fetch is random: first a domain is
+    drawn, and then a queued URL of the domain. A fetch without a page has the reward 0.
 
     Unlike this strategy, deep-deep also draws the domain of every other fetch, by a softmax of the
     best values with a temperature of 0.1. The spider of deep-deep has four times as many hashed
@@ -468,7 +469,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._drawn_before = self._drawn  # at the start of the last training
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Record a fetch; training follows when the page's links, or their absence, are known."""
+        """Record a fetch; the model learns from the fetch when the page's links are known."""
         self._learn(np.zeros(0, np.int64))
         super().observe(url, relevance, duplicate_of)
         self._fetched.grow(url + 1)
@@ -511,7 +512,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return model, (urls, self._values_of(urls, model, self._drawn_before))
 
     def use_model(self, model: LinkValueModel, pages: int) -> Scores:
-        """Use a new target model, and score the links of pages fetched since."""
+        """Use a new target model, and score the links of pages fetched after the training."""
         self._model = model
         used = max(i for i, (at, _) in enumerate(self._targets) if at <= self._learned_at)
         self._targets = self._targets[used:]

@@ -45,14 +45,15 @@ class TopicCentroid(NamedTuple):
 
 
 class TfidfCentroid(RescoringStrategy[TopicCentroid]):
-    """Priority of v = the largest cosine between a page that links to v and the centroid.
+    """The priority of a URL v is the largest cosine of the centroid with a page that links to v.
 
-    The vector-space model of a topic (Salton and Buckley, Term-weighting approaches in automatic
-    text retrieval, 1988) gives the priority of the naive best-first crawler of Menczer, Pant and
-    Srinivasan, Topical Web crawlers, ACM TOIT (2004), section 3. A term of a page has the weight
-    (1 + log tf) log(N/df), over the N pages fetched so far. The *centroid* is the mean of the unit
-    vectors of all fetched pages with relevance above 1/2. Centroid and cosines are recomputed at
-    intervals; before the first relevant page all cosines are 0.
+    The order is that of the naive best-first crawler of Menczer, Pant and Srinivasan, Topical Web
+    crawlers, ACM TOIT (2004), section 3. The vector-space model of a topic is that of Salton and
+    Buckley, Term-weighting approaches in automatic text retrieval (1988). A term that occurs tf
+    times in a page, and in df of the N pages fetched so far, has the weight (1 + log tf)
+    log(N/df). The *centroid* is the mean of the unit vectors of all fetched pages with relevance
+    above 1/2. Centroid and cosines are recomputed at intervals; before the first relevant page all
+    cosines are 0.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
 
     def use_model(self, model: TopicCentroid, pages: int) -> Scores:
-        """Use a new centroid, and score the links of pages fetched since."""
+        """Use a new centroid, and score the links of pages fetched after the training."""
         self._topic = model
         of_pages = self._terms.rows(self.log.n_pages)
         scores: dict[int, float] = {}
@@ -152,7 +153,7 @@ _REMEMBERED = 200_000  # URLs in the cache
 
 
 class UrlKeywords(LinkStrategy):
-    """Priority of v = the share of the topic's keywords that v's URL contains.
+    """The priority of a URL is the share of the topic's keywords that the URL contains.
 
     The order is that of ``BestFirstCrawlingStrategy`` with a ``KeywordRelevanceScorer`` in
     crawl4ai (<https://github.com/unclecode/crawl4ai>). A keyword counts if the decoded URL
@@ -199,13 +200,13 @@ class UrlKeywords(LinkStrategy):
 
 
 def path_depth(url: str) -> float:
-    """Return 1 for a path of three folders or files, less for longer and shorter paths."""
+    """Return 1 for a URL path of three components, and less for longer and shorter paths."""
     depth = sum(bool(part) for part in urlsplit(url).path.split("/"))
     return 1.0 / (1.0 + abs(depth - _OPTIMAL_DEPTH))
 
 
 def file_type_score(url: str) -> float:
-    """Return the value of a URL's file type; 0 for most."""
+    """Return the score of a URL's file type; 0 for most file types."""
     return next((value for pattern, value in _KINDS if pattern.search(url)), 0.0)
 
 

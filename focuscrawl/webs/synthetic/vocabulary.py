@@ -56,7 +56,7 @@ def _units(key: int) -> Iterator[float]:
 
 
 class RandomStream:
-    """A stream of random numbers that depends only on `key`, the same on every machine.
+    """A stream of random numbers that depends only on `key`, and not on the machine.
 
     SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
     key + n. Integer operations and exact float products make the result independent of libm.
