@@ -304,7 +304,7 @@ def test_scores_as_printed_do_not_adapt(
     (tmp_path / "sites.txt").write_text(web.doors[3])
     command = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 3)
     run_paths(*command, "--printed-scores", "--adapt", "--out", tmp_path / "both", code=2)
-    assert capfd.readouterr().err.strip().endswith("leave out one of the two")
+    assert capfd.readouterr().err.strip().endswith("remove one of them")
     assert not (tmp_path / "both").exists()
     for given in ("--printed-scores", "--no-adapt"):
         run_paths(*command, given, "--out", tmp_path / given[2:])
