@@ -52,9 +52,9 @@ def knowledge() -> None:
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic to a knowledge file; give the oldest crawl first.
 
-    An existing knowledge file keeps the results of earlier crawls. The command saves the knowledge
-    file after adding each crawl; an error does not damage the saved file. Crawls that the
-    knowledge file already contains are skipped.
+    If the knowledge file exists, the command adds the results to those of earlier crawls. The
+    command saves the knowledge file after adding each crawl; an error does not damage the saved
+    file. Crawls that the knowledge file already contains are skipped.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling

@@ -31,8 +31,8 @@ def project_settings() -> Settings:
     """Return the settings of the current Scrapy project, or `focuscrawl.settings`.
 
     `focuscrawl.settings` are used if the project has no focused spider, or if an environment
-    variable names `focuscrawl.settings`. With that environment variable, the project's
-    ``scrapy.cfg`` and modules are not loaded.
+    variable names `focuscrawl.settings`. If the variable is set, the project's ``scrapy.cfg`` and
+    modules are not loaded.
     """
     settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
     if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:

@@ -157,9 +157,9 @@ class RecallEstimator:
     are first found on a page of a group belong to the same group. Each queued off-topic page is
     expected to lead to as many grouped pages as the fetched off-topic pages did on average.
 
-    A crawl that fetches the best links first finds fewer and fewer relevant pages. If the harvest
-    rate decreases to zero along a parabola, queued links and off-topic pages lead to a third as
-    many relevant pages as the fetched links and pages did.
+    A crawl fetches the best links first, so the share of relevant pages falls over time. If the
+    harvest rate decreases to zero along a parabola, queued links and off-topic pages lead to a
+    third as many relevant pages as the fetched links and pages did.
 
     The *next* n fetches are the n best queued links. The expected harvest rate of the next n
     fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches

@@ -1,9 +1,9 @@
 """Evaluation of crawls by labels and by a second classifier that guides no crawl.
 
-A crawl also collects off-topic pages that the crawl's critic wrongly judges relevant. So the lab
-also measures results without the critic. The first measure uses the ``test`` rows of the labels,
-on which no critic is trained. The second measure uses a classifier of another family, which is
-trained on the ``test`` rows only.
+A crawl also collects off-topic pages that the crawl's critic wrongly judges relevant. The lab
+therefore also measures results by labels and by a second classifier. The first measure uses the
+``test`` rows of the labels, on which no critic is trained. The second measure uses a classifier of
+another family, which is trained on the ``test`` rows only.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def crawl_runs(
 
 
 def runs_to_crawl(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
-    """Return unfinished runs, and finished runs whose deleted crawl another run needs."""
+    """Return unfinished runs, and finished runs with a deleted crawl that another run needs."""
     later = _dependent_runs(runs)
     todo: set[Run] = set()
     for run in reversed(runs):

@@ -238,7 +238,7 @@ class ControlledCrawl:
 
     @property
     def command(self) -> Command:
-        """The command that the crawl follows or will read."""
+        """The last command sent to the crawl, such as pause or stop."""
         return self._control.command
 
     @property

@@ -313,7 +313,7 @@ class Strategy(ABC):
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Record a fetch of an earlier round whose URL is the target of links in this bucket."""
+        """Record a fetch of an earlier round, if links of the current bucket lead to its URL."""
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
         """Restore one or more pages; return the scores of the link targets by all known links."""
