@@ -50,7 +50,7 @@ class Part:
     """
 
     def reset(self) -> None:
-        """Discard all state before the crawl replays all fetches with a new critic and strategy."""
+        """Discard all state before all fetches are replayed with a new critic and strategy."""
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Process a fetch of an earlier run; the loop passes fetches in their original order."""
