@@ -90,6 +90,20 @@ class Redirects:
         """Record that a URL redirects."""
         self._moved.add(url_id)
 
+    def leads_back(self, url_id: int, target: str) -> bool:
+        """Return whether redirects from `target` led to the URL."""
+        return target in [self._urls[each] for each in self._chain(url_id)[1:]]
+
+    def _chain(self, url_id: int) -> list[int]:
+        """Return a URL and the URLs before it in its chain of redirects, the last first."""
+        chain = [url_id]
+        while (before := self._urls.referrer_id(chain[-1])) in self._moved and len(
+            chain
+        ) < MAX_REDIRECTS:
+            assert before is not None
+            chain.append(before)
+        return chain
+
     def refusal_reason(self, url_id: int, location: str | None, target: str | None) -> str | None:
         """Record a redirect, and return the reason not to follow it, or None to follow it.
 
@@ -102,12 +116,7 @@ class Redirects:
             return "redirect without target"
         if not has_allowed_length(location):
             return f"redirect without target: a URL of {len(location):,} characters"
-        chain = [url_id]
-        while (before := self._urls.referrer_id(chain[-1])) in self._moved and len(
-            chain
-        ) < MAX_REDIRECTS:
-            assert before is not None
-            chain.append(before)
+        chain = self._chain(url_id)
         if target is not None and target in [self._urls[each] for each in chain]:
             return f"redirect loop: back to {target}"
         if target is not None and len(chain) >= MAX_REDIRECTS:

@@ -66,9 +66,12 @@ class RedirectCookiesMiddleware(Component):
         jar = request.meta.get(COOKIES) or CookieJar()
         jar.extract_cookies(response, request)
         sets_cookie = "Set-Cookie" in response.headers
-        if sets_cookie and await self._leads_back(request.url, target, jar):
+        # the target is a URL whose redirect led here, so its page is recorded for this URL
+        was_first = self._crawl.redirects.leads_back(request.meta[URL_ID], target)
+        if sets_cookie and (was_first or await self._leads_back(request.url, target, jar)):
             meta = {**request.meta, COOKIES_SENT: True, "dont_cache": True}
-            again = request.replace(meta=meta, dont_filter=True)
+            url = target if was_first else request.url
+            again = request.replace(url=url, meta=meta, dont_filter=True)
             _add_cookies(again, jar)
             if again.headers.get("Cookie") != request.headers.get("Cookie"):
                 return again

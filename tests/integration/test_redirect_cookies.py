@@ -25,6 +25,8 @@ GATES = {
     "/second": ("never", "/twice", "b=4"),
     "/home": ("never", "/inside", "a=5"),
     "/inside": ("a=5", "/home", ""),
+    "/front": ("a=7", "/consent", ""),
+    "/consent": ("never", "/front", "a=7; Path=/"),
     "/endless": ("never", "/endless", "a=6"),
     "/bare": ("never", "/bare", ""),
 }
@@ -96,6 +98,7 @@ def statuses(kept: Kept) -> dict[str, int]:
     [
         *((path, path) for path in ("/itself", "/check", "/twice")),
         ("/home", "/inside"),
+        ("/front", "/consent"),  # the second URL sets the cookie that the first URL needs
     ],
 )
 def test_a_page_behind_a_cookie_is_fetched(
