@@ -67,7 +67,8 @@ class RedirectCookiesMiddleware(Component):
         jar.extract_cookies(response, request)
         sets_cookie = "Set-Cookie" in response.headers
         # the target is a URL whose redirect led here, so its page is recorded for this URL
-        was_first = self._crawl.redirects.leads_back(request.meta[URL_ID], target)
+        same_origin = _origin(target) == _origin(request.url)  # the request may hold cookies
+        was_first = same_origin and self._crawl.redirects.leads_back(request.meta[URL_ID], target)
         if sets_cookie and (was_first or await self._leads_back(request.url, target, jar)):
             meta = {**request.meta, COOKIES_SENT: True, "dont_cache": True}
             url = target if was_first else request.url
