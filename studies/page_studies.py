@@ -151,15 +151,14 @@ def around(
         First and last leaf of each link.
     """
     near = window(
-        words,
+        None,
         token_leaf,
         left.astype(np.int32),
         right.astype(np.int32),
         d_max=D_MAX,
         max_tokens=_NEAREST,
-        repeats=True,
     )
-    return Tokens(near.words, near.offset.astype(np.int64), row_pointers(near.lengths))
+    return Tokens(words[near.tokens], near.offset.astype(np.int64), row_pointers(near.lengths))
 
 
 def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:

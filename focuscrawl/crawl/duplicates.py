@@ -221,7 +221,9 @@ class MinHashIndex:
         found = sorted({other for pages, band in near for other in pages.get(band, ())})
         if found:
             others = b"".join([self._sketches[other] for other in found])
-            equal = np.frombuffer(others, "<u4").reshape(-1, _N_HASHES) == np.frombuffer(data, "<u4")
+            equal = np.frombuffer(others, "<u4").reshape(-1, _N_HASHES) == np.frombuffer(
+                data, "<u4"
+            )
             alike = equal.mean(axis=1)
             best = int(alike.argmax())
             if alike[best] >= MIN_RESEMBLANCE:

@@ -158,14 +158,14 @@ def _link_features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
     """Return the features ⟨t,d⟩ of the links that start at the DOM leaves ``left``."""
     right = dict(zip(view.links.left.tolist(), view.links.right.tolist(), strict=True))
     around = window(
-        np.arange(len(view.tokens), dtype=np.uint64),
+        None,
         view.token_leaf,
         np.array(left, np.int32),
         np.array([right[each] for each in left], np.int32),
         d_max=D_MAX,
     )
     ends = np.cumsum(around.lengths)
-    tokens = [view.tokens[i] for i in around.words.tolist()]
+    tokens = [view.tokens[i] for i in around.tokens.tolist()]
     names = [
         intern(f"{token}@{d}") for token, d in zip(tokens, around.offset.tolist(), strict=True)
     ]
