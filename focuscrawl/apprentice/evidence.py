@@ -82,14 +82,13 @@ class RelevanceRates:
         keys : uint32 (n, length), sets of each chain from large to small, 0 for no set
         """
         inside = keys > 0
-        length = np.add.reduce(inside, axis=1)
-        deepest = int(length.max(initial=0))
+        deepest = np.count_nonzero(inside.any(axis=0))
         # after the end of a chain, the empty slot leaves the rate unchanged
         slots = np.where(inside, keys & _MASK, _NO_SLOT).T[:deepest]
         sums = self._sums.take(slots, axis=0)
-        rate = np.full(len(keys), self._all / self._n)
         total, count = np.divide(sums.transpose(2, 0, 1), self.weight, dtype=float, order="C")
         count += 1.0
+        rate = np.full(len(keys), self._all / self._n)
         for part, n in zip(total, count, strict=True):
             rate += part
             rate /= n
@@ -224,9 +223,8 @@ class UrlEvidence:
         around /= n
         prefix = fetched.prefixes.rates(keys[:, :PREFIXES])
         pattern = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
-        of_mean, of_prefix, of_pattern = np.split(
-            _log_odds(np.concatenate([mean, prefix, pattern])), 3
-        )
+        odds = _log_odds(np.concatenate([mean, prefix, pattern]))
+        of_mean, of_prefix, of_pattern = odds.reshape(3, -1)
         same, same_but_query = fetched.find_aliases(keys)
         columns = np.concatenate(
             [
