@@ -233,14 +233,16 @@ class PageWords:
             return self.hashes
         lengths = np.ones(len(self.distinct), np.int64)
         lengths[[*parts]] = [len(each) for each in parts.values()]
-        hashes, ends = self._distinct_hashes.repeat(lengths), lengths.cumsum()
+        hashes: NDArray[np.uint64] = self._distinct_hashes.repeat(lengths)
+        ends = lengths.cumsum()
         is_part = np.isin(np.arange(len(self.distinct)), [*parts]).repeat(lengths)
         hashes[is_part] = PageWords([*chain.from_iterable(parts.values())]).hashes
         of_token = lengths.take(self.indices[:most])
         last = of_token.cumsum()
-        n = int(last.searchsorted(most)) + 1  # tokens that are read
+        n = min(int(last.searchsorted(most)) + 1, len(last))  # tokens that are read
         shift = ends.take(self.indices[:n]) - last[:n]
-        return hashes.take(np.arange(last[:n][-1])[:most] + shift.repeat(of_token[:n])[:most])
+        at = np.arange(last[n - 1]) + shift.repeat(of_token[:n])
+        return hashes.take(at[:most])
 
     @cached_property
     def _distinct_hashes(self) -> NDArray[np.uint64]:
