@@ -242,7 +242,8 @@ class PageWords:
         n = min(int(last.searchsorted(most)) + 1, len(last))  # tokens that are read
         shift = ends.take(self.indices[:n]) - last[:n]
         at = np.arange(last[n - 1]) + shift.repeat(of_token[:n])
-        return hashes.take(at[:most])
+        split: NDArray[np.uint64] = hashes.take(at[:most])
+        return split
 
     @cached_property
     def _distinct_hashes(self) -> NDArray[np.uint64]:
