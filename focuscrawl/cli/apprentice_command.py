@@ -103,9 +103,7 @@ def train(
         options = _update_options(crawl_options(store) or Options(), options_json)
         changes: dict[str, Any] = {
             "groups": None if groups is None else tuple(g.strip() for g in groups.split(",")),
-            "d_max": None
-            if d_max is None or d_max in _BY_CROSS_VALIDATION
-            else _parse_d_max(d_max),
+            "d_max": _parse_d_max(d_max),
             **learner_and_evidence,
         }
         options = replace(options, **{k: v for k, v in changes.items() if v is not None})
@@ -157,7 +155,10 @@ def _update_options(options: Options, changes_json: str | None) -> Options:
     return Options.from_mapping(asdict(options) | changes)
 
 
-def _parse_d_max(d_max: str) -> int:
+def _parse_d_max(d_max: str | None) -> int | None:
+    """Return a number; None if d_max is not given, or is chosen by cross-validation."""
+    if d_max is None or d_max in _BY_CROSS_VALIDATION:
+        return None
     if not d_max.isdecimal():
         raise UserError(
             f"--d-max must be cv, {_CV_ACCURACY} or an integer of at least 0, not {d_max!r}"

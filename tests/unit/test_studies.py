@@ -280,10 +280,10 @@ def test_the_rest_of_a_page_is_at_one_more_offset() -> None:
     web = TinyWeb(pages)
     instances = sample_instances(web, linked, "/Music/Jazz", ["http://h/40"], fetches=41)
     table = rest_table(web, linked, instances).set_index(["folds", "features"])
-    for folds in ("links", "pages"):
-        near, rest = table.loc[folds, "offsets"], table.loc[folds, "offsets + rest"]
-        assert rest["average"] > near["average"]
-        assert rest["distinct"] > near["distinct"]
+    for measure in ("average", "distinct"):
+        of = table[measure]
+        for folds in ("links", "pages"):
+            assert of[folds, "offsets + rest"] > of[folds, "offsets"]
 
 
 def test_offsets_tell_what_words_alone_do_not(whole: JudgedWeb) -> None:
