@@ -34,7 +34,7 @@ class StrategyContext:
     ----------
     critic : the critic, with the classes that the user marked as topic
     random_state : seed of random numbers
-    web : the recorded web of a replay; None in a live crawl
+    web : the recording (saved pages) that a replay crawls; None in a live crawl
     topics : topic paths that the user chose
     knowledge : knowledge of the topic from earlier crawls; None in a first crawl
     """
