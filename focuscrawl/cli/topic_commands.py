@@ -182,7 +182,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links; URL may also name a file of URLs.
+    """Fetch example pages politely, without following links. URL is a URL or a file of URLs.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
     pages, pass the recording of the crawl to `topic train --web`.
@@ -211,7 +211,8 @@ def fetch(
     "--web",
     "named",
     multiple=True,
-    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none; repeatable.",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names no recording; "
+    "repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
