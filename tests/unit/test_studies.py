@@ -33,6 +33,7 @@ from studies.page_studies import (
     rest_table,
     sample_instances,
 )
+from studies.specificity import study_specificity, without_hosts
 from studies.takeover import take_over
 from studies.topic_tasks import Task
 from studies.whole_crawls import SoftCrawl
@@ -218,6 +219,22 @@ def test_a_crawl_judged_anew_goes_where_the_wider_topic_leads() -> None:
     marked = [page for page, _ in wider.fetch(50)]
     assert wide[marked].mean() > 0.4
     assert not set(marked) & set(crawl.fetched)
+
+
+def test_a_wider_class_has_the_pages_of_the_topic_and_more(task: Task) -> None:
+    tables = study_specificity(task)
+    levels, unfocused = tables["specificity"], tables["unfocused"]
+    assert levels["marked"].tolist() == [TOPIC, "/Sports"]
+    assert levels["share"].is_monotonic_increasing
+    assert levels["harvest"].is_monotonic_increasing
+    assert unfocused["without"].tolist() == [0, 1, 3, 10]
+    assert (unfocused["harvest"] < levels["harvest"][0]).all()
+
+
+def test_links_to_the_largest_hosts_are_left_out() -> None:
+    whole = web_of([[1.0]] * 4, [[1, 2, 3], [2], [0, 3], []], ["/A"])
+    left = without_hosts(whole, np.array([0, 1, 1, 2]), 1)
+    assert [left.links(page) for page in range(4)] == [[3], [], [0, 3], []]
 
 
 #: hub -> a, b, c; a -> hub, c, copy; c -> a; copy has the content of a
