@@ -244,6 +244,22 @@ class Strategy(ABC):
         """Return the new score of a URL that is queued again after a failed fetch."""
         return score
 
+    def score_at_request(self, url: int, score: float) -> float:
+        """Return the score of a URL when its request is sent, by default the frontier's score.
+
+        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from this score. A
+        strategy overrides this method if the expected relevance of a queued URL changes without a
+        new score in the frontier.
+
+        Parameters
+        ----------
+        url : int
+            Id of the URL.
+        score : float
+            Last score of the URL in the frontier.
+        """
+        return score
+
     # -- strategies that learn -------------------------------------------------------------
 
     def is_training_due(self) -> bool:
