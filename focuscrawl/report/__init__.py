@@ -1,4 +1,4 @@
-"""Reports on crawls for people and notebooks; reads the store of a crawl and never writes to it.
+"""Reports on crawls for people and notebooks, from the store of a crawl, which stays unchanged.
 
 - `summary`, `outcomes` and `status` read numbers and state of a crawl without pandas and
   matplotlib, which are slow to import.
