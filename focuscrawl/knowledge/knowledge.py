@@ -380,9 +380,10 @@ class LinkDescriber:
 class NeighbourPrediction:
     """Predicts the relevance of a page from the most similar pages of earlier crawls.
 
-    The similarity s of two pages is the cosine of their TF-IDF vectors. The prediction is the mean
-    relevance r of the `N_NEIGHBOURS` most similar pages, weighted by the similarity s and shrunk
-    to the mean relevance m of all pages with the weight a: (sum of s r + a m) / (sum of s + a).
+    The similarity s of two pages is the cosine of their TF-IDF vectors. Let r be the relevance of
+    each of the `N_NEIGHBOURS` most similar pages, and m the mean relevance of all pages. The
+    prediction is the mean of r weighted by s, shrunk to m with a weight a, which is (sum of s r +
+    a m) / (sum of s + a).
 
     Parameters
     ----------
