@@ -1,4 +1,4 @@
-"""Relevance and links of all pages of a recorded web, and the loss of an ideal crawl.
+"""Relevance and links of all pages of a recording, and the loss of an ideal crawl.
 
 The critic's judgements of the pages are kept in the cache folder. Judging fifty thousand pages
 takes a minute or two.
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgedWeb:
-    """The critic's judgements of all pages of a recorded web, and the links of the pages.
+    """The critic's judgements of all pages of a recording, and the links of the pages.
 
     Pages are numbered in the order in which the pages were recorded.
 
@@ -145,7 +145,7 @@ def judge_web(web: Web, critic: Critic) -> JudgedWeb:
     Parameters
     ----------
     web : Web
-        Recorded web.
+        Recording (saved web pages).
     critic : Critic
         Critic with classes; its focus does not matter.
     """

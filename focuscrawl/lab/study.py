@@ -65,7 +65,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class StudyWeb:
-    """A recorded web of a study, with its page labels, topics and seeds.
+    """A recording (saved web pages) of a study, with its page labels, topics and seeds.
 
     Attributes
     ----------
