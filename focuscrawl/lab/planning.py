@@ -177,7 +177,7 @@ def sample(
 
 
 class ReachablePages:
-    """Pages of a recorded web that a crawl can reach from given start pages.
+    """Pages of a recording that a crawl can reach from given start pages.
 
     Parameters
     ----------
