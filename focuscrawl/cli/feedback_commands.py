@@ -1,4 +1,4 @@
-"""Commands to judge pages: ``focuscrawl topic apply``, ``mark``, ``suggest``, ``neighbours``."""
+"""The commands ``apply``, ``mark``, ``suggest`` and ``neighbours`` of ``focuscrawl topic``."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     """Apply the topic definition TOPIC.toml to the crawl in CRAWL_DIR.
 
     The command trains a critic, judges the pages of the crawl again and re-scores the queued URLs.
-    A running crawl judges its pages and re-scores its queued URLs itself, before its next fetch.
+    A running crawl judges its own pages again and re-scores its queued URLs before its next fetch.
     To resume a stopped crawl, repeat the command that started the crawl.
     """
     wanted, path = read_definition(definition), crawl_dir / DEFINITION_FILE
@@ -99,7 +99,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Count pages of CLASS as relevant, too, in the crawl in CRAWL_DIR.
+    """Count pages of the class CLASS as relevant, too, in the crawl in CRAWL_DIR.
 
     CLASS is a class of the crawl's critic, for example a class that an alarm proposes. The
     subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its
@@ -180,8 +180,8 @@ def suggest_command(
     neighbours in the link graph contradict the critic.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
-    --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the
-    language model. The crawl may be running.
+    --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the language
+    model. The crawl in CRAWL_DIR may be running.
 
     \b
     focuscrawl topic suggest crawls/cycling

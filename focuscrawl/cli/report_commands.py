@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 )
 @common_options.path_option("--csv", "CSV file for a table with one row per fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
-    """Summarise crawls and draw their loss curves; the crawls may be running.
+    """Summarise crawls and draw their loss curves, even while the crawls are running.
 
     The report consists of report.html, one HTML file that contains all figures, and loss.png. If
     you name several crawls, the report compares each crawl with the first crawl.
 
     If each crawl learned from the previous crawl of the same topic, name the crawls from oldest to
-    newest: the figure learning.png then shows the progress from crawl to crawl.
+    newest. The figure learning.png then shows the progress from crawl to crawl.
     """
     check_output_file(csv, "--csv")
     folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
@@ -118,8 +118,8 @@ def distill(
 ) -> None:
     """List the hubs, the authorities and the most relevant sites of a crawl.
 
-    Hubs are pages that link to many relevant pages. Authorities are relevant pages that many hubs
-    link to. The crawl may be running.
+    Hubs are pages that link to many relevant pages. Authorities are relevant pages to which many
+    hubs link. The crawl in CRAWL_DIR may be running.
     """
     check_output_file(csv, "--csv")
     check_output_file(html, "--html")
