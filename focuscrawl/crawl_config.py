@@ -140,12 +140,12 @@ class CrawlConfig(BaseModel):
     )
     web: Text | None = _argument(
         None,
-        "recorded web (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
+        "recording (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
         "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or "
         "`INDEX,BASE`; paths or URIs). The synthetic web `demo` has 3,000 pages, and "
         "`demo:SCALE` has SCALE times as many. Append `@VERSION` to the name of a web to "
         "simulate a [later version of the web](../how-to/recrawls.md#a-web-that-changes), with "
-        "changed pages. A crawl of a recorded web uses the network only for archives named by a "
+        "changed pages. A crawl of a recording uses the network only for archives named by a "
         "URI",
         unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
         "of the live Web",

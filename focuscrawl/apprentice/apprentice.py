@@ -85,6 +85,8 @@ class Apprentice:
         self._fetches_since_training = 0  # since the start of the last training
         self._snapshot: Snapshot | None = None  # for the training that is due
         self._resume_point: ResumePoint | None = None
+        # the state of the apprentice and the URL, and the URL's inputs and score
+        self._last_score: tuple[tuple[int, ...], tuple[Floats, Floats]] | None = None
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
@@ -125,17 +127,36 @@ class Apprentice:
             self.table.grow(url + 1)
             if self._resume_point is None and self.scorer.evidence.has_links(url):
                 urls = np.array([url])
-                inputs = self.scorer.inputs(urls)
-                predicted = self.scorer.scores(urls, inputs)
+                inputs, predicted = self._score_now(url)
                 n_pages = np.array([self.table.pages_ever])
                 self.memory.buffer.add(JudgedUrls(urls, inputs, predicted, n_pages))
             self.memory.observe(url, relevance)
             self._fetches_since_training += 1
             self._continue_resume()
 
+    def score(self, url: int) -> float | None:
+        """Return the present score of a URL, which `observe` also records; None without links."""
+        with self.lock:
+            if not self.scorer.evidence.has_links(url):
+                return None
+            return float(self._score_now(url)[1][0])
+
+    def _score_now(self, url: int) -> tuple[Floats, Floats]:
+        """Return inputs and score of one URL; reuse the last result if nothing happened since."""
+        now = (url, self.version, self.memory.observed, self.table.pages_ever)
+        if self._last_score is None or self._last_score[0] != now:
+            self._last_score = now, self._score(np.array([url]))
+        return self._last_score[1]
+
+    def _score(self, urls: Ints) -> tuple[Floats, Floats]:
+        """Return the present dense inputs and scores of URLs with links."""
+        inputs = self.scorer.inputs(urls)
+        return inputs, self.scorer.scores(urls, inputs)
+
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
         """Record a fetch of an earlier round (batch of fetches), without a training instance."""
         with self.lock:
+            self._last_score = None
             self.memory.observe_earlier_fetch(url, relevance)
 
     def expand(self, url: int, features: PageFeatures) -> tuple[Floats, Ints, Floats]:
@@ -170,7 +191,7 @@ class Apprentice:
     def _add_links(self, first: int, urls: Ints) -> Floats:
         """Add the links from position `first` on, whose targets are `urls`; score `urls`."""
         self.scorer.add_new_links(first)
-        scores = self.scorer.scores(urls, self.scorer.inputs(urls))
+        _, scores = self._score(urls)
         self.memory.store_scores(urls, scores)
         return scores
 

@@ -188,6 +188,23 @@ class Crawl(CrawlState):
             is_refetch=self._processor(url_id) is not self._first_visits,
         )
 
+    def score_at_request(self, url_id: int) -> float:
+        """Return the present score of a URL in flight; inf for a URL before all links.
+
+        If the strategy fails, the method returns the score in the frontier.
+        """
+        score = self.in_flight[url_id]
+        if score == math.inf:
+            return score
+        try:
+            present = float(self.strategy.score_at_request(url_id, score))
+            if not math.isfinite(present):
+                raise ValueError(f"score_at_request returned {present}, which is not a number")
+        except Exception as error:
+            self.log_error(self.urls[url_id], STRATEGY, error)
+            return score
+        return present
+
     def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
         """Put a URL in flight back into the queue; ``tried`` is true if its request failed."""
         score = self.in_flight.pop(url_id)

@@ -217,13 +217,18 @@ class CrawlState:
 
     def log_failure(self, visit: PageVisit, who: str, error: Exception) -> None:
         """Log and record an error of ``critic`` or ``strategy`` for a page, from any thread."""
-        visit.failure = f"{who} failed: {type(error).__name__}: {error}"[:_MAX_FAILURE_LENGTH]
+        visit.failure = self.log_error(visit.url, who, error)
         visit.events.append((PAGE_FAILED, f"{visit.url}: {visit.failure}"))
+
+    def log_error(self, url: str, who: str, error: Exception) -> str:
+        """Log an error of ``critic`` or ``strategy`` for a URL; return the text of the error."""
+        failure = f"{who} failed: {type(error).__name__}: {error}"[:_MAX_FAILURE_LENGTH]
         kind = who, type(error)
         logged = kind in self._logged_failures or isinstance(error, UserError)
         self._logged_failures.add(kind)
         exc_info = None if logged else error
-        logger.error("%s: %s; the crawl continues", visit.url, visit.failure, exc_info=exc_info)
+        logger.error("%s: %s; the crawl continues", url, failure, exc_info=exc_info)
+        return failure
 
     def count_failure(self, visit: PageVisit) -> None:
         """Update the number of consecutive errors of critic and strategy."""

@@ -33,23 +33,28 @@ if TYPE_CHECKING:
 
 
 SCALE = 1000  # priority of a link whose score is 1
-SEED = 1_000_000  # priority of a seed; every link has a lower priority
+FIRST = 1_000_000  # priority of start pages, redirect targets and other URLs before all links
 
 
 class PriorityMiddleware(Component):
-    """Sets `Request.priority` from the current score of the link.
+    """Asks the strategy for the score of a URL, and sets `Request.priority` from this score.
 
-    The frontier does not use the priority. Other middlewares, retries, the downloader and logs
-    read the priority.
+    The strategy returns its present score of the URL (`Strategy.score_at_request`): for the
+    strategy ``apprentice``, the relevance that its model expects. The priority is the rounded
+    product of `SCALE` and the score. URLs that are fetched before all links, such as start pages
+    and redirect targets, have the priority `FIRST`. Other middlewares, retries and logs read the
+    priority. The frontier does not use the priority. Requests that the project's spider has
+    yielded keep their own priority.
     """
 
     def process_request(self, request: Request) -> None:
         """Set the priority of a request that the frontier has created."""
         if OWN_REQUEST in request.meta:
             return
-        score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
-        if score is not None:
-            request.priority = SEED if score == math.inf else round(SCALE * score)
+        url_id = request.meta.get(URL_ID)
+        if url_id in self._crawl.in_flight:
+            score = self._crawl.score_at_request(url_id)
+            request.priority = FIRST if score == math.inf else round(SCALE * score)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Mark a request that got no response and is not retried."""

@@ -55,7 +55,7 @@ class Evaluator:
     Parameters
     ----------
     web : Web
-        Recorded web that contains the pages.
+        Recording (saved web pages) that contains the pages.
     labels : Sequence[Label]
         Labels of the web's pages. Only ``test`` rows are used.
     judge : TopicModel
@@ -102,7 +102,7 @@ class Evaluator:
 
 
 def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
-    """Return a dict from the name of each recorded web of a study to its evaluator.
+    """Return a dict from the name of each recording of a study to its evaluator.
 
     The result lacks webs that name no evaluator and have too few ``test`` rows to train an
     evaluator.
@@ -128,7 +128,7 @@ def create_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -
     Parameters
     ----------
     web : Web
-        Recorded web of the crawls.
+        Recording (saved web pages) that the crawls replay.
     labels : str
         CSV file of page labels.
     critic : str

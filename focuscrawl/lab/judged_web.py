@@ -1,4 +1,4 @@
-"""The judgements and links of all pages of a recorded web, and the best possible crawl of the web.
+"""The judgements and links of all pages of a recording, and the best possible crawl of them.
 
 The judgements are kept in the cache folder. Judging fifty thousand pages takes a minute or two.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgedWeb:
-    """The judgements and links of all pages of a recorded web.
+    """The judgements and links of all pages of a recording (saved web pages).
 
     Pages are numbered in the order of recording.
 
@@ -143,7 +143,7 @@ def judge_web(web: Web, critic: Critic) -> JudgedWeb:
     Parameters
     ----------
     web : Web
-        Recorded web.
+        Recording (saved web pages).
     critic : Critic
         Critic with classes; its focus does not matter.
     """

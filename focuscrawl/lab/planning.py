@@ -277,7 +277,7 @@ def load_or_train_critic(labels: str, web: Web, kind: str = NaiveBayes.kind) -> 
     labels : str
         CSV file of page labels.
     web : Web
-        Recorded web that contains the labelled pages.
+        Recording (saved web pages) that contains the labelled pages.
     kind : str
         Kind of critic; naive Bayes, the papers' critic, by default.
 

@@ -65,7 +65,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class StudyWeb:
-    """A recorded web of a study.
+    """A recording (saved web pages) that a study crawls.
 
     Attributes
     ----------

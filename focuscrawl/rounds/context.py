@@ -126,7 +126,7 @@ class RoundsContext:
     settings : dict of str to Any
         Settings of Scrapy and focuscrawl for a live crawl.
     time : RoundTime or None
-        Limits of a live round; None for a recorded web.
+        Limits of a round (batch of fetches) on the live Web; None in a replay.
     """
 
     def __init__(self, root: str) -> None:

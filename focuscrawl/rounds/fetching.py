@@ -252,8 +252,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     Returns
     -------
     dict
-        Numbers of fetches and excluded URLs, sum of relevance, and ``laps``: for a recorded web,
-        the
+        Numbers of fetches and excluded URLs, sum of relevance, and, in a replay, ``laps``: the
         time to ``open`` (read tables, score the selected URLs) and to ``crawl``.
     """
     tables, name, timer = context.tables, f"pages/{bucket:03}/{round_:05}", CpuTimer()

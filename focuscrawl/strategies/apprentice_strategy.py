@@ -85,6 +85,15 @@ class ApprenticeStrategy(Strategy):
         link_scores, urls, scores = self._apprentice.expand(page.url, features)
         return Expansion(link_scores, urls, _rounded(scores), memo=features.to_bytes())
 
+    def score_at_request(self, url: int, score: float) -> float:
+        """Return the score by the present model and relevance rates; `score` without known links.
+
+        The frontier has the score from when the last link to the URL was found, or from the last
+        training.
+        """
+        present = self._apprentice.score(url)
+        return score if present is None else present
+
     def restore_page(self, page: StoredPage) -> Scores:
         """Add the links of an earlier run."""
         assert page.memo is not None

@@ -34,7 +34,7 @@ class StrategyContext:
     ----------
     critic : the critic, with the classes that the user marked as topic
     random_state : seed of random numbers
-    web : the recorded web of a replay; None in a live crawl
+    web : the recording (saved pages) that a replay crawls; None in a live crawl
     topics : topic paths that the user chose
     knowledge : knowledge of the topic from earlier crawls; None in a first crawl
     """
@@ -242,6 +242,22 @@ class Strategy(ABC):
 
     def score_after_failure(self, url: int, score: float) -> float:
         """Return the new score of a URL that is queued again after a failed fetch."""
+        return score
+
+    def score_at_request(self, url: int, score: float) -> float:
+        """Return the score of a URL when its request is sent, by default the frontier's score.
+
+        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from this score. A
+        strategy overrides this method if the expected relevance of a queued URL changes without a
+        new score in the frontier.
+
+        Parameters
+        ----------
+        url : int
+            Id of the URL.
+        score : float
+            Last score of the URL in the frontier.
+        """
         return score
 
     # -- strategies that learn -------------------------------------------------------------

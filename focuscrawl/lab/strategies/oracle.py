@@ -23,7 +23,7 @@ class Oracle(Strategy):
     """Score each link with the true relevance of its target: greedy best-first (methods.md 1).
 
     The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. The oracle
-    shows in studies how little loss is possible on a recorded web. The oracle is not optimal,
+    shows in studies how little loss is possible on a recording. The oracle is not optimal,
     because URLs of equal relevance are fetched in the order found, whatever their links lead to.
     The first oracle crawl of a web with a critic judges every page and caches the judgements.
 
