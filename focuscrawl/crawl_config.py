@@ -153,7 +153,7 @@ class CrawlConfig(BaseModel):
     crawl_dir: Text | None = _argument(
         None,
         "folder for the data of the crawl. If the folder contains a crawl, the command resumes "
-        "that crawl; otherwise the command starts a new crawl",
+        "the crawl; otherwise the command starts a new crawl",
         unset="`crawls/<topic>-<time>`",
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(

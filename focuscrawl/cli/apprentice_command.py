@@ -86,8 +86,8 @@ def train(
     options, give --options in the format of the setting FOCUSCRAWL_STRATEGY_OPTIONS.
 
     If the crawl's store lacks link features, training reads the crawl's pages again from --web.
-    Link features are missing after a crawl with another strategy, or if --groups or --d-max asks
-    for more features than the crawl used.
+    Link features are missing if the crawl did not use the strategy apprentice, or if --groups or
+    --d-max asks for more features than the crawl used.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links

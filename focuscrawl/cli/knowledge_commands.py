@@ -35,7 +35,7 @@ _URL = 90  # characters
 
 @click.group()
 def knowledge() -> None:
-    """Save what crawls of a topic found in a knowledge file, for the next crawl of the topic."""
+    """Save the results of crawls of a topic in a knowledge file for the next crawl."""
 
 
 @knowledge.command(name="learn")
@@ -52,7 +52,7 @@ def knowledge() -> None:
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic to a knowledge file; give the oldest crawl first.
 
-    If the knowledge file exists, the command adds the results of the crawls to the file. The
+    If the knowledge file exists, the command adds the results to those of earlier crawls. The
     command saves the knowledge file after adding each crawl; an error does not damage the saved
     file. Crawls that the knowledge file already contains are skipped.
 
@@ -117,7 +117,7 @@ def _describe_update(update: UpdateCounts) -> str:
 @click.argument("urls", metavar="[URL...]", nargs=-1)
 @common_options.top_option()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
-    """Print a summary of a knowledge file, or what the file contains about given URLs."""
+    """Print a summary of a knowledge file, or what the file contains about each given URL."""
     with closing(Knowledge(file)) as known:
         for url in urls:
             click.echo("\n".join(_describe_url(known, url)))
@@ -218,8 +218,8 @@ def recrawl(
     """Crawl TOPIC again for new and changed pages, and update the knowledge file.
 
     Without a knowledge file, the command runs an ordinary first crawl. With a knowledge file, the
-    crawl sends conditional requests for known pages that have probably changed, and follows new
-    links. At the end, the command adds the results of the new crawl to the knowledge file.
+    crawl fetches known pages that have probably changed, with conditional requests, and follows
+    new links. At the end, the command adds the results of the crawl to the knowledge file.
 
     \b
     focuscrawl recrawl /Sports/Cycling --budget 500 --critic models/cycling

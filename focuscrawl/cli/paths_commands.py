@@ -158,15 +158,14 @@ def training_options(command: Command) -> Command:
 )
 @common_options.path_option(
     "--warc",
-    "WARC file that records the visited pages, on the live Web only.  [default: the name of --out "
-    "with .warc.gz]",
+    "WARC file for the pages visited on the live Web.  [default: the name of --out with .warc.gz]",
 )
 @click.option("--agent", metavar="TEXT", help="User-Agent header to send on the live Web.")
 @click.option(
     "--private",
     default="",
     metavar="ADDRESSES",
-    help="Private addresses that may be visited on the live Web, separated by commas.",
+    help="Private IP addresses that the command may connect to, separated by commas.",
 )
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str

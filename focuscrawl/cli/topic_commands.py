@@ -176,10 +176,10 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links; URL may also be a file of URLs.
+    """Fetch example pages politely, without following links. URL is a URL or a file of URLs.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
-    pages, give the recording of the crawl as --web to `topic train`.
+    pages, pass the recording of the crawl to `topic train --web`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -205,7 +205,8 @@ def fetch(
     "--web",
     "named",
     multiple=True,
-    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none; repeatable.",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names no recording; "
+    "repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
@@ -299,7 +300,7 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     """Add start pages to TOPIC.toml: the search results most similar to the topic.
 
     The similarity of a search result is computed from its title and description. The command
-    compares a search result with the words in TOPIC.toml and with the most typical words of the
+    compares a search result with the words in TOPIC.toml and the most typical words of the
     critic's examples.
 
     \b
@@ -437,8 +438,8 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Split a class of TOPIC.toml that is too broad into several subclasses.
 
     PAGES.csv has a column url and a column topic, which contains the path of the page's subclass.
-    Examples of the split class that are not in PAGES.csv form the subclass Other. The option
-    --mark gives the subclasses that are relevant.
+    Examples of the class that are not in PAGES.csv form the subclass Other. The option --mark
+    names the subclasses that are relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain

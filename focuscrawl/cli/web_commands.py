@@ -24,7 +24,7 @@ _HOSTS_SHOWN = 10
 
 @click.group()
 def web() -> None:
-    """Inspect recordings (.warc, .warc.gz), archive indexes (.cdxj, .parquet) and the demo web."""
+    """Inspect recordings (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo web."""
 
 
 @web.command()
@@ -33,7 +33,10 @@ def web() -> None:
     "--all-hosts", is_flag=True, help="List all hosts, not only the ten hosts with the most pages."
 )
 def info(warc: str, all_hosts: bool) -> None:
-    """Count the pages, hosts and HTTP statuses of a recording; report an incomplete file."""
+    """Print the numbers of pages, hosts and HTTP statuses of a recording.
+
+    The command also reports whether a file of the recording is incomplete.
+    """
     opened = open_web(warc)
     urls = list(opened.urls())
     hosts = Counter(map(host, urls)).most_common()
@@ -66,9 +69,9 @@ def urls(warc: str) -> None:
     help="Print the HTTP status and the headers of the response, not the body.",
 )
 def get(warc: str, url: str, head: bool) -> None:
-    """Print the recorded body of the response for URL, byte for byte.
+    """Print the recorded body of URL, byte for byte.
 
-    On a terminal, the recorded body is printed as text without control characters.
+    On a terminal, the body is printed as text without control characters.
     """
     opened = open_web(warc)
     answer = opened.fetch(_resolve(opened, warc, url))
@@ -101,7 +104,7 @@ def get(warc: str, url: str, head: bool) -> None:
     metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
-    """Write an index of WARC files, so that a crawl can replay them as one recording.
+    """Write an index of WARC files, so that a crawl can replay the files as one recording.
 
     \b
     focuscrawl web index pages-*.warc.gz --out pages.parquet
