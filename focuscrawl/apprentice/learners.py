@@ -31,7 +31,7 @@ _ARMIJO = 1e-4  # share of the linear decrease that a step must reach (Armijo co
 _MIN_STEP = 1e-6
 _HASHED_VARIANCE = 0.4  # prior variance of a hashed weight (C in scikit-learn)
 _INTERCEPT_VARIANCE = 40.0
-_HIGH = 0.5  # relevance above which an instance has the class "high"
+_BOUNDARY = 0.5  # relevance above which an instance has the class "high", unless classes are equal
 
 
 class Instances(NamedTuple):
@@ -369,8 +369,15 @@ class NaiveBayesLearner(Learner):
     The dense inputs are used only while the training set lacks instances of one of the two classes
     (high or low relevance).
 
+    Parameters
+    ----------
+    n_features, prior : see `Learner`
+    equal_buckets : whether the boundary of the classes is the median of the first training set
+        with two different labels, as in Torgo and Gama's equally probable intervals, and not 1/2
+
     Attributes
     ----------
+    boundary_ : float, relevance above which an instance has the class "high"
     counts_ : float64 (2, n_features), frequency of each feature in the classes "low" and "high"
     instances_ : float64 (2,), number of instances of the classes "low" and "high"
     """
@@ -378,8 +385,15 @@ class NaiveBayesLearner(Learner):
     unit_length = False
     accumulates = True
 
+    boundary_: float
     counts_: Floats
     instances_: Floats
+
+    def __init__(
+        self, n_features: int, *, prior: Sequence[float] = (0.0,), equal_buckets: bool = False
+    ) -> None:
+        super().__init__(n_features, prior=prior)
+        self.equal_buckets = equal_buckets
 
     def partial_fit(
         self,
@@ -390,7 +404,9 @@ class NaiveBayesLearner(Learner):
         """Count the features of the instances by class; see `Learner.partial_fit`."""
         self._initialize()
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
-        high = y > _HIGH
+        if self.equal_buckets and not self.instances_.all():
+            self.boundary_ = equal_boundary(y)
+        high = y > self.boundary_
         each = np.repeat(weight, X.rows.lengths) * X.values
         in_high = np.repeat(high, X.rows.lengths)
         self.counts_, self.instances_ = self.counts_.copy(), self.instances_.copy()
@@ -422,19 +438,38 @@ class NaiveBayesLearner(Learner):
         """Return the feature counts; see `Learner.get_state`."""
         self._initialize()
         used = np.flatnonzero(self.counts_.sum(axis=0))
-        return {"used": used, "counts": self.counts_[:, used], "instances": self.instances_}
+        return {
+            "used": used,
+            "counts": self.counts_[:, used],
+            "instances": self.instances_,
+            "boundary": np.array(self.boundary_),
+        }
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
         """Load the feature counts; see `Learner.set_state`."""
         self.counts_ = np.zeros((2, self.n_features))
         self.counts_[:, np.asarray(state["used"], np.int64)] = state["counts"]
         self.instances_ = require_array(state, "instances", (2,), "f").astype(np.float64)
+        self.boundary_ = float(require_array(state, "boundary", (), "f"))
         return self
 
     def _initialize(self) -> None:
         if not hasattr(self, "counts_"):
+            self.boundary_ = _BOUNDARY
             self.counts_ = np.zeros((2, self.n_features))
             self.instances_ = np.zeros(2)
+
+
+def equal_boundary(y: Floats) -> float:
+    """Return the label that splits labels most evenly into "up to it" and "above it".
+
+    Labels that are all the same cannot be split; the boundary is then 1/2.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) < 2:
+        return _BOUNDARY
+    below = np.cumsum(counts)[:-1]
+    return float(values[np.abs(2 * below - len(y)).argmin()])
 
 
 def logistic(margin: Floats) -> Floats:

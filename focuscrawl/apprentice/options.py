@@ -48,6 +48,7 @@ GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
 DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates")
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
+BUCKETS = ("half", "equal")
 #: largest number of links into a URL in an instance, to limit the cost of popular URLs
 MAX_LINKS = 16
 _MINIMUM = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
@@ -102,6 +103,8 @@ class Options:
     d_max : largest DOM offset on either side of a link
     learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (naive Bayes with
         two classes [A02 section 2.3])
+    buckets : boundary of the two classes of ``nb``: relevance 1/2 (``half``), or the median of the
+        labels (``equal``), as in the paper
     evidence : ``all`` known links into a URL, or only the ``first`` link as in the paper
     contrast : share of the instances used for training: those with the largest difference of R(v)
         and R(u) [A02 section 4]
@@ -127,6 +130,7 @@ class Options:
     groups: tuple[str, ...] = DEFAULT_GROUPS
     d_max: int = 5
     learner: str = "logistic"
+    buckets: str = "half"
     evidence: str = "all"
     contrast: float = 1.0
     tunnel: bool = True
@@ -147,6 +151,7 @@ class Options:
                 raise UserError(f"the apprentice has no feature group {name!r}: {hint}")
         for name, value, known in (
             ("learner", self.learner, LEARNERS),
+            ("buckets", self.buckets, BUCKETS),
             ("evidence", self.evidence, EVIDENCE),
         ):
             if value not in known:
@@ -181,7 +186,7 @@ class Options:
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
         """Return a copy in which options from `kept` replace those that determine the model."""
-        names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
+        names = ("groups", "d_max", "counts", "tokens", "learner", "buckets", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
 

@@ -35,7 +35,9 @@ def new_learner(options: Options) -> Learner:
     prior = prior_weights(options)
     if options.learner == "nb":
         baseline = [float(name == "best_relevance") for name in input_names(options)]
-        return NaiveBayesLearner(N_FEATURES, prior=[*baseline, -0.5])
+        return NaiveBayesLearner(
+            N_FEATURES, prior=[*baseline, -0.5], equal_buckets=options.buckets == "equal"
+        )
     if options.learner == "regression":
         tangent = [weight / 4.0 for weight in prior]
         return LinearRegressor(N_FEATURES, prior=[*tangent[:-1], 0.5 + tangent[-1]])

@@ -57,7 +57,9 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
     for study_web in study.webs:
         web = open_web(study_web.recording)
         critic = study_web.critic or str(
-            load_or_train_critic(study_web.labels, web, study_web.kind)
+            load_or_train_critic(
+                study_web.labels, web, study_web.kind, all_words=study_web.all_words
+            )
         )
         judges = [load_critic(critic, topic) for topic in study_web.topics]
         check_option_values(study.contenders, judges[0], web, study_web.topics[0])
@@ -269,7 +271,9 @@ def slug(name: str) -> str:
     return name.strip("/").replace("/", "_")
 
 
-def load_or_train_critic(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path:
+def load_or_train_critic(
+    labels: str, web: Web, kind: str = NaiveBayes.kind, *, all_words: bool = False
+) -> Path:
     """Return the folder of the critic trained on a web's labels, from the cache if possible.
 
     Parameters
@@ -280,15 +284,19 @@ def load_or_train_critic(labels: str, web: Web, kind: str = NaiveBayes.kind) -> 
         Recording (saved web pages) that contains the labelled pages.
     kind : str
         Kind of critic; naive Bayes, the papers' critic, by default.
+    all_words : bool
+        Whether naive Bayes keeps every word of the training pages.
 
     Raises
     ------
     UserError
         The CSV file cannot be read.
     """
-    folder = critic_cache_folder(labels, web, "" if kind == NaiveBayes.kind else f"-{kind}")
+    ending = ("" if kind == NaiveBayes.kind else f"-{kind}") + "-all-words" * all_words
+    folder = critic_cache_folder(labels, web, ending)
     if not folder.exists():
-        cache_critic(train_critic(read_labels(labels), web, kind=kind), folder)
+        trained = train_critic(read_labels(labels), web, kind=kind, all_words=all_words)
+        cache_critic(trained, folder)
     return folder
 
 

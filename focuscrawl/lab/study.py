@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StrictBool
 
 from focuscrawl import __version__
 from focuscrawl.crawl_config import WholeNumber  # noqa: TC001 - pydantic reads the annotations
@@ -80,6 +80,9 @@ class StudyWeb:
         Trained critic; None trains a critic from `labels`.
     kind : str
         Kind of the trained critic; naive Bayes, the papers' critic, by default.
+    all_words : bool
+        Whether naive Bayes is trained on all words, as in the papers, and not on a pruned
+        vocabulary.
     seeds_per_draw : int
         Number of seeds in each draw after the first, which uses `seeds`.
     topics : tuple[str, ...]
@@ -106,6 +109,7 @@ class StudyWeb:
     phrases: _Table = field(default_factory=dict)
     evaluator: _Text | None = None
     kind: _Text = NaiveBayes.kind
+    all_words: StrictBool = False
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,7 @@ class Trial(NamedTuple):
     auc : area under the ROC curve within folds
     high, low : accuracy on relevant and on irrelevant fetches, with the threshold 1/2
         [A02 figure 6: positive, negative]
+    accuracy : accuracy on all fetches, with the threshold 1/2 and without calibration, as in [A02]
     """
 
     d_max: int
@@ -76,6 +77,7 @@ class Trial(NamedTuple):
     auc: float
     high: float
     low: float
+    accuracy: float
 
     @property
     def balanced(self) -> float:
@@ -83,8 +85,13 @@ class Trial(NamedTuple):
         return (self.high + self.low) / 2.0
 
 
-def select_d_max(trials: Sequence[Trial]) -> int:
-    """Return the smallest d_max whose log loss is within one standard error of the minimum."""
+def select_d_max(trials: Sequence[Trial], *, by_accuracy: bool = False) -> int:
+    """Return the smallest d_max whose log loss is within one standard error of the minimum.
+
+    With `by_accuracy`, return the smallest d_max with the maximum accuracy [A02 section 3.4].
+    """
+    if by_accuracy:
+        return max(trials, key=lambda trial: (trial.accuracy, -trial.d_max)).d_max
     return min(trial.d_max for trial in trials if trial.excess_loss <= trial.error)
 
 
@@ -358,6 +365,7 @@ def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> l
             auc=_auc(each, high, fold),
             high=float((p[d_max][high] > HIGH_RELEVANCE).mean()),
             low=float((p[d_max][~high] <= HIGH_RELEVANCE).mean()),
+            accuracy=float(((each > HIGH_RELEVANCE) == high).mean()),
         )
         for d_max, each in enumerate(predicted)
     ]

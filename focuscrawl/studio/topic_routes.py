@@ -39,7 +39,7 @@ from focuscrawl.studio.topic_jobs import (
     start_training,
     training_state,
 )
-from focuscrawl.taxonomy import parse_topics
+from focuscrawl.taxonomy import normalise, parse_topics
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked_classes,
@@ -48,7 +48,7 @@ from focuscrawl.topics import (
     write_definition,
 )
 from focuscrawl.topics.bookmarks import parse_bookmarks
-from focuscrawl.topics.definition import split_classes
+from focuscrawl.topics.definition import move_class, move_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -174,13 +174,20 @@ def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
         return JSONResponse(_definition_values(topic), headers=_MARKED)
 
     def split(request: Request, values: Mapping[str, Any]) -> Response:
-        topic, name = find_topic(request), text_value(values, "sub").strip("/")
-        path = f"{text_value(values, 'class')}/{name}"
+        topic, name = find_topic(request), text_value(values, "sub")
+        # a path is another or a new class, a name is a subclass
+        path = normalise(name if name.startswith("/") else f"{text_value(values, 'class')}/{name}")
         urls = parse_urls(text_values(values, "urls"))
-        if not name or not urls:
-            raise UserError("choose the pages to move, and give the name of their new subclass")
+        if not name.strip("/") or not urls:
+            raise UserError("choose the pages to move, and give their subclass or class")
         marks = [path] if text_value(values, "only") else None
-        edit_definition(topic.path, lambda known: split_classes(known, {path: urls}, marks))
+        edit_definition(topic.path, lambda known: move_examples(known, {path: urls}, marks))
+        return JSONResponse(_definition_values(topic), headers=_MARKED)
+
+    def move(request: Request, values: Mapping[str, Any]) -> Response:
+        topic = find_topic(request)
+        old, new = (normalise(text_value(values, name)) for name in ("class", "to"))
+        edit_definition(topic.path, lambda known: move_class(known, old, new))
         return JSONResponse(_definition_values(topic), headers=_MARKED)
 
     def class_rows(request: Request) -> dict[str, Any]:
@@ -193,6 +200,7 @@ def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
     return [
         post_route(f"{one}/mark", mark),
         post_route(f"{one}/split", split),
+        post_route(f"{one}/move", move),
         Route(f"{PREFIX}/critics/{{name:path}}/classes", json_endpoint(class_rows)),
     ]
 

@@ -55,12 +55,13 @@ def train_definition(
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 
-    If the definition names a critic with a taxonomy, the new critic has the same classes and the
-    new subclasses. The new critic is trained on the examples of the old critic and on the judged
-    pages. A page judged good becomes an example of its most probable on-topic class. A page judged
-    bad becomes an example of its most probable off-topic class. The keywords are added as one more
-    good page. If there are fewer than 100 off-topic examples, general word frequencies are added
-    as one more off-topic example, and all classes get the same prior.
+    If the definition names a critic with a taxonomy, the new critic has the same classes, except
+    for examples that the definition moves to other or new classes. The new critic is trained on
+    the examples of the old critic and on the judged pages. A page judged good becomes an example
+    of its most probable on-topic class. A page judged bad becomes an example of its most probable
+    off-topic class. The keywords are added as one more good page. If there are fewer than 100
+    off-topic examples, general word frequencies are added as one more off-topic example, and all
+    classes get the same prior.
 
     Without a critic, or with a critic of one topic, a few-shot critic is trained
     (`focuscrawl.critic.training`) from keywords, the description and judged pages. A sample of the
@@ -290,7 +291,7 @@ def _assign_classes(
     moved: Mapping[str, str],
 ) -> list[tuple[str, str]]:
     """Return the judged pages, each with the class it was moved to or its most probable class."""
-    classes = base.model.classes
+    classes = _current_paths(base, moved)
     topics = definition.topics
     on = [
         i
@@ -314,6 +315,17 @@ def _assign_classes(
                 path = classes[max(columns, key=lambda i: float(log[i]))]
             placed.append((url, path))
     return placed
+
+
+def _current_paths(base: TrainedCritic, moved: Mapping[str, str]) -> list[str]:
+    """Return the path of each class; a class whose examples were all moved has their new path."""
+    paths: dict[str, set[str]] = {}
+    for url, path in base.examples:
+        paths.setdefault(path, set()).add(moved.get(url, path))
+    return [
+        next(iter(found)) if len(found := paths.get(path, {path})) == 1 else path
+        for path in base.model.classes
+    ]
 
 
 def _largest_class(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:

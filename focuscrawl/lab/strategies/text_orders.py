@@ -32,10 +32,10 @@ _BITS = 18  # size of the hashed feature space, as a power of 2
 
 
 class TopicCentroid(NamedTuple):
-    """TF-IDF centroid of the relevant pages."""
+    """TF-IDF centroid of the relevant pages or of the start pages."""
 
     idf: Floats  # inverse document frequency of each term
-    centroid: Floats  # unit vector; 0 before the first relevant page
+    centroid: Floats  # unit vector; 0 before the first page of the centroid
     best: Maximum  # largest cosine of the pages that link to each URL
 
     def cosine(self, terms: NDArray[np.int32], counts: NDArray[np.uint8]) -> float:
@@ -59,21 +59,36 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
     ----------
     every, growth : int, float
         Fetches between two centroids: at least `every`, and at least this share of all fetches.
+    of_seeds : bool
+        Compute the centroid from the start pages only, and not from relevance [A02 section 2.1].
     """
 
-    def __init__(self, context: StrategyContext, *, every: int = 10, growth: float = 0.05) -> None:
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        every: int = 10,
+        growth: float = 0.05,
+        of_seeds: bool = False,
+    ) -> None:
+        if not isinstance(of_seeds, bool):
+            raise UserError(
+                f"strategy tfidf-centroid: of_seeds must be true or false, not {of_seeds!r}"
+            )
         super().__init__("tfidf-centroid", every, growth, LinkLog())
         nothing = np.zeros(1 << _BITS)
         self._topic = TopicCentroid(nothing, nothing, Maximum())
-        self._relevance = GrowingArray(np.float64)  # by page
+        self._of_seeds = of_seeds
+        self._chosen = GrowingArray(np.bool_)  # pages of the centroid
         self._terms = RowStore()  # terms of each page
         self._count = GrowingArray(np.uint8)  # counts of these terms
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score every link with the cosine of its page."""
         terms, counts = self._read(page.view)
-        cosine, changed = self._add_page(page, terms, counts)
-        memo = terms.tobytes() + counts.tobytes()
+        chosen = page.depth == 0 if self._of_seeds else page.relevance > RELEVANT
+        cosine, changed = self._add_page(page, terms, counts, chosen)
+        memo = terms.tobytes() + counts.tobytes() + bytes([chosen])
         return Expansion(np.full(len(page.targets), cosine), *changed, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
@@ -82,7 +97,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         n = len(page.memo) // 5
         terms = np.frombuffer(page.memo, np.int32, n)
         counts = np.frombuffer(page.memo, np.uint8, n, 4 * n)
-        return self._add_page(page, terms, counts)[1]
+        return self._add_page(page, terms, counts, bool(page.memo[-1]))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[TopicCentroid, Scores]:
         """Compute the centroid of the first `pages` pages, and the scores of all URLs."""
@@ -91,8 +106,8 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         page = np.repeat(np.arange(pages), of_pages.lengths)
         idf = np.log(max(pages, 1) / np.maximum(np.bincount(terms, minlength=1 << _BITS), 1))
         units = tf_idf(BagRows(terms, counts.astype(np.float64), of_pages.indptr), idf).counts
-        relevant = (self._relevance.data[:pages] > RELEVANT)[page]
-        total = sum_by_group(terms[relevant], units[relevant], 1 << _BITS)
+        chosen = self._chosen.data[:pages][page]
+        total = sum_by_group(terms[chosen], units[chosen], 1 << _BITS)
         length = float(np.linalg.norm(total))
         centroid = total / length if length else total
         cosines = sum_by_group(page, units * centroid[terms], pages)
@@ -117,11 +132,12 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         page: JudgedPage | StoredPage,
         terms: NDArray[np.int32],
         counts: NDArray[np.uint8],
+        chosen: bool,
     ) -> tuple[float, Scores]:
         targets = np.unique(page.targets)
         self._terms.append(terms)
         self._count.extend(counts)
-        self._relevance.extend([page.relevance])
+        self._chosen.extend([chosen])
         self.log.add_links(page.url, targets)
         cosine = self._topic.cosine(terms, counts)
         return cosine, self._score_targets(targets, cosine)
