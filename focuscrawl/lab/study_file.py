@@ -1,4 +1,4 @@
-"""Reading of study files (TOML). Errors are found before the first crawl starts.
+"""Reading of study files (TOML). Errors in a study file are found before the first crawl starts.
 
 The keys of a study file are the fields of `Study`, `StudyWeb` and `Contender`.
 """
@@ -29,7 +29,7 @@ _LONGEST = 120  # characters
 
 
 def read_study(path: Path) -> Study:
-    """Read a study file (TOML) and replace ``$NAME`` and ``${NAME}`` by environment variables.
+    """Read a study file (TOML), with environment variables for ``$NAME`` and ``${NAME}``.
 
     Raises
     ------
