@@ -438,8 +438,8 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Split a class of TOPIC.toml that is too broad into several subclasses.
 
     PAGES.csv has a column url and a column topic, which contains the path of the page's subclass.
-    Examples of the class that are not in PAGES.csv form the subclass Other. The option --mark
-    names the subclasses that are relevant.
+    Examples of the split class that are not in PAGES.csv form the subclass Other. The option
+    --mark names the subclasses that are relevant.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
