@@ -38,7 +38,7 @@ def make_instances(
     only_first: bool = False,
     n_pages: Ints | None = None,
 ) -> tuple[Instances, Ints]:
-    """Create one instance per URL: mean features of the links into the URL, and its own features.
+    """Create a training instance per URL from the mean features of links and the URL's features.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def link_margins(
     *,
     unit_length: bool,
 ) -> Floats:
-    """Return the margin of each link: the sum of the weights of link and page features.
+    """Return the margin of each link: the weighted sum of the features of the link and its page.
 
     Parameters
     ----------
@@ -145,14 +145,14 @@ def link_margins(
 
 
 def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
-    """Return the sum of the weights of the features of each row, scaled if `unit_length`."""
+    """Return the weighted sum of the features of each row, scaled if `unit_length`."""
     each = weights.take(rows.indices)
     margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
     return margin * unit_scale(rows) if unit_length else margin
 
 
 class InstanceCache:
-    """Creates instances as `make_instances` does, and reuses the instances of the last call.
+    """Creates training instances of URLs, and reuses the instances from the previous training.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class InstanceCache:
         self._instances = _NO_INSTANCES
 
     def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
-        """Return one instance per URL."""
+        """Return one training instance per judged URL."""
         if table is not self._table:  # pages were forgotten
             self._urls, self._instances = np.zeros(0, np.int64), _NO_INSTANCES
         row_of = np.full(table.n_urls, -1)
@@ -211,7 +211,7 @@ def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
 
 
 class JudgedUrls(NamedTuple):
-    """Judged URLs in the order fetched.
+    """The URLs that the critic has judged, in the order fetched.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ class JudgedUrls(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Return the judged URLs from packed columns."""
+        """Create a `JudgedUrls` from arrays with the names of its fields."""
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
@@ -237,7 +237,7 @@ class JudgedUrls(NamedTuple):
         return JudgedUrls._make(column[first:] for column in self)
 
     def take(self, rows: Ints) -> JudgedUrls:
-        """Return the judged URLs at some positions."""
+        """Return the judged URLs at the positions `rows`."""
         return JudgedUrls._make(column[rows] for column in self)
 
 
@@ -302,13 +302,13 @@ class TrainingBuffer:
 
     @property
     def judged(self) -> JudgedUrls:
-        """The judged URLs in the buffer, as views that later calls of `add` do not change."""
+        """The judged URLs in the buffer. Later calls of `add` do not change the result."""
         inputs = self._inputs.data.reshape(-1, self._width)
         judged = JudgedUrls(self._urls.data, inputs, self._predicted.data, self._n_pages.data)
         return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
-        """Append judged URLs, and drop the oldest URLs that exceed the capacity of the buffer."""
+        """Append judged URLs, and drop the oldest URLs if the buffer is full."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
             self._clear()  # new arrays, since a training may still read the old arrays

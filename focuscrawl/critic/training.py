@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.bag_of_words import Bag, ClassCounts
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
@@ -77,6 +77,7 @@ def train_critic(
     max_examples: int = 300,
     uniform_prior: bool = False,
     calibrate: bool = False,
+    all_words: bool = False,
     random_state: int = 0,
     progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
@@ -92,6 +93,7 @@ def train_critic(
         for `focuscrawl.taxonomy.choose_min_examples`
     uniform_prior : whether to use the same Pr(c) for every class
     calibrate : whether the critic calibrates its judgements by default
+    all_words : whether naive Bayes keeps rare words and words that all classes share, as in [A02]
     random_state : seed of the samples of examples and of the folds
     progress : reports the number of pages read
 
@@ -133,6 +135,7 @@ def train_critic(
         kind=kind,
         uniform_prior=uniform_prior,
         calibrate=calibrate,
+        all_words=all_words,
         random_state=random_state,
     )
     return replace(
@@ -152,6 +155,7 @@ def train_on_bags(
     kind: str = DEFAULT_KIND,
     uniform_prior: bool = False,
     calibrate: bool = False,
+    all_words: bool = False,
     random_state: int = 0,
 ) -> TrainedCritic:
     """Train a critic on bags of words; parameters as in `train_critic`.
@@ -171,7 +175,7 @@ def train_on_bags(
             f"the readable examples have {len(set(topics))} topics; a critic needs at least two: "
             "add examples of other topics"
         )
-    trainer = _make_trainer(usable, kind, uniform_prior)
+    trainer = _make_trainer(usable, kind, uniform_prior, all_words=all_words)
     if trainer.is_indistinct:
         raise UserError(
             f"the words of the {len(usable)} readable examples do not distinguish their topics; "
@@ -203,12 +207,12 @@ def held_out_posteriors(
 
 
 def _make_trainer(
-    usable: Sequence[LabelledBag], kind: str, uniform_prior: bool
+    usable: Sequence[LabelledBag], kind: str, uniform_prior: bool, *, all_words: bool = False
 ) -> _NaiveBayesTrainer | _LogisticTrainer:
     bags, topics = [bag for _, bag in usable], [leaf for (_, leaf), _ in usable]
     if kind == LogisticModel.kind:
         return _LogisticTrainer(bags, topics, uniform_prior)
-    return _NaiveBayesTrainer(bags, topics, KINDS[kind], uniform_prior)
+    return _NaiveBayesTrainer(bags, topics, KINDS[kind], uniform_prior, all_words=all_words)
 
 
 class _NaiveBayesTrainer:
@@ -221,11 +225,18 @@ class _NaiveBayesTrainer:
     """
 
     def __init__(
-        self, bags: Sequence[Bag], topics: list[str], kind: type[NaiveBayes], uniform_prior: bool
+        self,
+        bags: Sequence[Bag],
+        topics: list[str],
+        kind: type[NaiveBayes],
+        uniform_prior: bool,
+        *,
+        all_words: bool,
     ) -> None:
         self._languages = detect_languages(bags)
         self._rows = TrainingRows.from_bags(to_terms(bags, self._languages), topics)
-        self._counts = self._rows.count()
+        self._all_words = all_words
+        self._counts = self._count()
         self._kind, self._uniform_prior = kind, uniform_prior
         self.truth = self._rows.truth
         self.is_indistinct = not self._counts.words
@@ -245,13 +256,18 @@ class _NaiveBayesTrainer:
         lengths = np.zeros(len(rows))
         for fold in np.unique(folds):
             test = np.flatnonzero(folds == fold)
-            counts = rows.count(np.flatnonzero(folds != fold))
+            counts = self._count(np.flatnonzero(folds != fold))
             fitted = self._kind(counts, uniform_prior=self._uniform_prior)
             part = rows.rows(test, counts.words)
             columns = np.searchsorted(rows.classes, counts.classes)
             held_out[np.ix_(test, columns)] = fitted.log_posteriors_of_rows(part)
             lengths[test] = part.lengths()
         return held_out, lengths
+
+    def _count(self, chosen: NDArray[np.int64] | None = None) -> ClassCounts:
+        if self._all_words:
+            return self._rows.count(chosen, min_df=1, max_df=1.0)
+        return self._rows.count(chosen)
 
 
 class _LogisticTrainer:

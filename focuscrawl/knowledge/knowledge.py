@@ -104,7 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this knowledge; raise UserError if its topic or critic differs."""
+        """Return this object; raise UserError if the file is for another topic or critic."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "
@@ -138,13 +138,13 @@ class Knowledge:
 
     @property
     def now(self) -> float:
-        """The number of the next crawl, used as its time where time is counted in crawls."""
+        """The number of the next crawl, used instead of a date if time is counted in crawls."""
         return float(self.meta.get("crawls", 0)) + 1.0
 
     # -- the three knowledge bases of the paper ------------------------------------------
 
     def seeds(self, most: int = N_START_URLS) -> list[str]:
-        """Return the best start URLs by hub and authority scores (methods.md 8, seed URLs)."""
+        """Return stored start URLs, best first by hub and authority scores (methods.md 8)."""
         found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
         return [url for url in (normalize(text) for (text,) in found) if url is not None]
 
@@ -157,7 +157,7 @@ class Knowledge:
         return Keywords.from_counts(counts, relevant, other)
 
     def relevance(self, urls: Sequence[str]) -> Floats:
-        """Return the recorded relevance of URLs, float64 (n,); NaN for unknown URLs."""
+        """Return the stored relevance of n URLs, float64 (n,); NaN for URLs not in the file."""
         at = self.positions(urls)
         found = np.full(len(urls), np.nan)
         found[at >= 0] = self._relevance[at[at >= 0]]
@@ -166,8 +166,8 @@ class Knowledge:
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the expected relevance of the targets of links, float64 (n,) (methods.md 8).
 
-        A known URL has its recorded relevance. The relevance of an unknown URL is predicted from
-        the nearest pages.
+        The expected relevance of a URL in the file is its stored relevance. The relevance of
+        another URL is predicted from the most similar pages in the file.
         """
         predicted = self.relevance(urls)
         new = np.flatnonzero(np.isnan(predicted)).tolist()
@@ -194,13 +194,13 @@ class Knowledge:
     # -- page by page --------------------------------------------------------------------
 
     def page(self, url: str) -> PageRecord | None:
-        """Return the record of a URL; None for an unknown URL."""
+        """Return the stored data of a URL; None for a URL that is not in the file."""
         return read_page(self._file, key_of(url))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
-        """Return the value of another visit to each URL, in the order of the keys.
+        """Return the value of another visit to each stored URL, in the order of the URL keys.
 
-        See `ChangeHistory.visit_values`. The value is 0 for URLs without a page.
+        See `ChangeHistory.visit_values`. The value is 0 for URLs whose fetch returned no page.
         """
         numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
@@ -214,7 +214,7 @@ class Knowledge:
         return np.where(table["judged"], history.visit_values(now, cheap), 0.0)
 
     def positions(self, urls: Sequence[str]) -> Ints:
-        """Return the positions of URLs in the order of their keys, int64 (n,); -1 if unknown."""
+        """Return the position of each URL in the sorted URL keys, int64 (n,); -1 if not stored."""
         if not len(self._keys) or not len(urls):
             return np.full(len(urls), -1)
         keys = url_keys(urls)
@@ -222,19 +222,19 @@ class Knowledge:
         return np.where(self._keys[at] == keys, at, -1)
 
     def urls_at(self, positions: Ints) -> list[str]:
-        """Return the URLs at some positions in the order of the keys."""
+        """Return the stored URLs at the given positions in the sorted URL keys."""
         statement = "SELECT url FROM page WHERE key = ?"
         keys = self._keys[positions].tolist()
         return [self._file.execute(statement, (key,)).fetchone()[0] for key in keys]
 
     def queued_urls(self, most: int) -> list[tuple[str, float]]:
-        """Return unfetched URLs and their last scores, the best first."""
+        """Return URLs that no earlier crawl fetched, with their last scores, the best first."""
         statement = "SELECT url, score FROM waiting ORDER BY score DESC, key LIMIT ?"
         return list(self._file.execute(statement, (most,)))
 
     @property
     def trained_apprentice(self) -> bytes | None:
-        """The last apprentice, as `Apprentice.export` bytes; None without an apprentice.
+        """The stored apprentice as bytes of `Apprentice.export`, or None if none is stored.
 
         Raises
         ------
@@ -244,7 +244,7 @@ class Knowledge:
         return _apprentice(self._file, self.path)
 
     def history(self) -> Iterator[tuple[object, ...]]:
-        """Yield one row per added crawl: number, name, time, fetches, relevant, new, ..."""
+        """Yield a row per crawl in the file: number, name, time, number of fetches, ..."""
         yield from self._file.execute(
             "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
             "FROM crawl ORDER BY number"
@@ -315,7 +315,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
 
 class ChangeHistory(NamedTuple):
-    """The visits to pages, as columns of shape (n_pages,).
+    """History of the visits to pages; each attribute is an array of shape (n_pages,).
 
     Attributes
     ----------
@@ -337,17 +337,18 @@ class ChangeHistory(NamedTuple):
     validated: Bools
 
     def changed(self, now: float) -> Floats:
-        """Return the probability that each page has changed: 1 - exp(-rate * time)."""
+        """Return the probability that each page has changed since its last visit."""
         rate = change_rate(self.accesses, self.changes, self.span)
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
         """Return the value of a visit to each page, in relevant new pages per fetch.
 
-        With probability p, a page has changed. A changed page has the value r + h, its relevance
-        plus its hub score, because a changed hub has new links. The conditional request of an
-        unchanged page costs `cheap` fetches. So the value is p (r + h) / (p + (1 - p) cheap). Each
-        failure halves the value. The value is 0 after `MAX_FAILURES` failures, and for p <
+        Let p be the probability that a page has changed. A changed page has the value r + h, its
+        relevance r plus its hub score h, because a changed hub has new links. A conditional
+        request for an unchanged page costs `cheap` fetches. With conditional requests, the value
+        of a visit is p (r + h) / (p + (1 - p) cheap), otherwise p (r + h). Each failed visit
+        halves the value. The value is 0 after `MAX_FAILURES` failed visits, and if p is below
         `MIN_CHANGE_PROBABILITY`.
 
         Parameters
@@ -364,7 +365,7 @@ class ChangeHistory(NamedTuple):
 
 
 class LinkDescriber:
-    """Extracts features of the target of a link: words of anchor and URL, and directories."""
+    """Extracts the words of anchors and URLs, and the directories of URLs, as features."""
 
     def __init__(self) -> None:
         self._hashes = WordHashes()
@@ -377,11 +378,12 @@ class LinkDescriber:
 
 
 class NeighbourPrediction:
-    """Predicts the relevance of a page from its nearest neighbours among earlier pages.
+    """Predicts the relevance of a page from the most similar pages of earlier crawls.
 
-    The similarity s is the cosine of TF-IDF vectors. The prediction is the mean relevance r of the
-    `N_NEIGHBOURS` nearest pages, weighted by s and shrunk to the mean m of all pages with the
-    weight a: (sum of s r + a m) / (sum of s + a).
+    The similarity s of two pages is the cosine of their TF-IDF vectors. Let r be the relevance of
+    each of the `N_NEIGHBOURS` most similar pages, and m the mean relevance of all pages. The
+    prediction is the mean of r weighted by s, shrunk to m with a weight a, which is (sum of s r +
+    a m) / (sum of s + a).
 
     Parameters
     ----------
@@ -403,7 +405,7 @@ class NeighbourPrediction:
         self._describe = LinkDescriber()
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
-        """Return the expected relevance of the targets of links, float64 (n_links,)."""
+        """Return the predicted relevance of the targets of links, float64 (n_links,)."""
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
         near = _tfidf(_binary(self._describe(urls, anchors)), self._idf) @ self._by_feature

@@ -41,7 +41,7 @@ def strip_controls(text: str) -> str:
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Return `text` as by `printable`, on one line with single spaces.
+    """Return `text` on one line, with single spaces and without control characters.
 
     Parameters
     ----------
@@ -57,9 +57,10 @@ def one_line(text: str, width: int | None = None) -> str:
 def escape_csv_cell(text: str) -> str:
     """Return `text` for a CSV file, so that no spreadsheet runs the text as a formula.
 
-    An apostrophe, which spreadsheets do not show, is added before each possible formula: at the
-    start, and after a semicolon, a tab or a line end, which some spreadsheets interpret as the end
-    of a cell. Control characters become spaces (`strip_controls`).
+    The function adds an apostrophe, which spreadsheets do not show, before each possible formula.
+    A formula may be at the start of the text, or after a semicolon, a tab or a line end, which
+    some spreadsheets interpret as the end of a cell. The function replaces control characters by
+    spaces, as `strip_controls` does.
     """
     text = strip_controls(text)
     safe = _CELL_START.sub(
@@ -69,12 +70,12 @@ def escape_csv_cell(text: str) -> str:
 
 
 def escape_csv_field(name: str, value: object) -> object:
-    """Return the value of an exported column for a CSV file; only texts change.
+    """Return the value of an exported column for a CSV file; only text values change.
 
     A main text that starts like a formula gets an apostrophe in front. Nothing is inserted inside
-    a main text, because the offsets of chunks would become invalid. The CSV writer must quote all
-    texts, so that a semicolon or a tab in a text does not start a new cell. Other columns are
-    escaped by `escape_csv_cell`.
+    a main text, because the character offsets of text chunks would become invalid. The CSV writer
+    must quote all texts, so that a semicolon or a tab in a text does not start a new cell. Other
+    columns are escaped by `escape_csv_cell`.
     """
     if not isinstance(value, str):
         return value
@@ -86,7 +87,7 @@ def escape_csv_field(name: str, value: object) -> object:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters, with an ellipsis in the middle if cut."""
+    """Return `text`, shortened to `width` characters by an ellipsis in the middle."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2

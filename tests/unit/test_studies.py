@@ -25,7 +25,14 @@ from studies import critics, feedback, knowledge_bases
 from studies.__main__ import studies
 from studies.authorities import study_agreement
 from studies.page_figures import agreement_table, draw_agreement
-from studies.page_studies import Instances, Tokens, accuracy_table, sample_instances
+from studies.page_studies import (
+    Instances,
+    Tokens,
+    accuracy_table,
+    rate_table,
+    rest_table,
+    sample_instances,
+)
 from studies.takeover import take_over
 from studies.topic_tasks import Task
 from studies.whole_crawls import SoftCrawl
@@ -247,6 +254,38 @@ def test_instances_are_links_with_both_ends_fetched(whole: JudgedWeb) -> None:
     assert all(row[0] != 0 for row in found.cocited.tolist())  # nothing came before a but the hub
 
 
+def test_the_rates_of_words_at_an_offset_are_those_of_naive_bayes(whole: JudgedWeb) -> None:
+    web = TinyWeb({f"http://h/{i}": html for i, html in enumerate(PAGES)})
+    found = sample_instances(web, whole, "/Music/Jazz", ["http://h/0"], fetches=3)
+    table = rate_table(found).set_index("offset")
+    words, offsets = found.tokens.words.tolist(), found.tokens.offsets.tolist()
+    at_0 = [word for word, d in zip(words, offsets, strict=True) if d == 0]
+    # theta(t, d) = (1 + n(t, d)) / (T + n(d)), summed over the words at d
+    rate = sum((1 + at_0.count(word)) / (len(set(words)) + len(at_0)) for word in set(at_0))
+    assert table["rate"][0] == pytest.approx(rate)
+    assert table["share"][0] == len(at_0) / len(words)
+    assert table["share"].sum() == pytest.approx(1)
+
+
+def test_the_rest_of_a_page_is_at_one_more_offset() -> None:
+    far = "<p>x" * 9
+    pages = {
+        f"http://h/{i}": f"<p>{'good' if i % 2 else 'bad'}{far}<a href='{(i + 2) % 40}'>next</a>"
+        for i in range(40)
+    }
+    pages["http://h/40"] = "".join(f"<a href='{i}'>go</a>" for i in range(40))
+    on = [[0.9, 0.1] if i % 2 else [0.1, 0.9] for i in range(40)] + [[0.9, 0.1]]
+    links = [[(i + 2) % 40] for i in range(40)] + [[*range(40)]]
+    linked = web_of(on, links, ["/Music/Jazz", "/Other"])
+    web = TinyWeb(pages)
+    instances = sample_instances(web, linked, "/Music/Jazz", ["http://h/40"], fetches=41)
+    table = rest_table(web, linked, instances).set_index(["folds", "features"])
+    for measure in ("average", "distinct"):
+        of = table[measure]
+        for folds in ("links", "pages"):
+            assert of[folds, "offsets + rest"] > of[folds, "offsets"]
+
+
 def test_offsets_tell_what_words_alone_do_not(whole: JudgedWeb) -> None:
     """The same two words are on either side of every link; their order says where it leads."""
     high = np.arange(60) % 2
@@ -269,5 +308,5 @@ def test_offsets_tell_what_words_alone_do_not(whole: JudgedWeb) -> None:
     for folds in ("links", "pages"):
         assert average[folds, "offsets", 1] == 1.0
         assert max(average[folds, "text", 1], average[folds, "offsets", 0]) < 0.7
-    more = {"class names", "class prefixes", "co-citation"}
+    more = {"class names", "class prefixes", "co-citation", "smoothing", "constant length"}
     assert set(table["features"]) == {"offsets", "text", *(f"offsets + {name}" for name in more)}
