@@ -36,7 +36,7 @@ class Oracle(Strategy):
     def __init__(self, context: StrategyContext) -> None:
         if context.web is None:
             raise UserError(
-                "strategy oracle needs a recorded web: add -a web=..., or use another strategy"
+                "strategy oracle needs a recording: add -a web=..., or use another strategy"
             )
         if not len(context.critic.marked):
             raise UserError(
