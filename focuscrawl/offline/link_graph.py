@@ -85,7 +85,7 @@ class CrawlLinks:
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Group URLs into sites by a rule of `SITE_RULES`, or by host if there are several."""
+        """Group URLs into sites by a rule of `SITE_RULES`; by default, a host is a site."""
         if rule is None:
             return Sites.by_host_or_none(self.source, self.final_target[self.target], self.host)
         return Sites.by_rule(rule, self.host, self.host_names)

@@ -38,8 +38,8 @@ _TEXT_PIPELINE_ORDER = 950  # in ITEM_PIPELINES
 class FocusedSpider(scrapy.Spider):
     """Crawls the pages of a topic; ``focuscrawl crawl --help`` lists the spider arguments.
 
-    The spider opens a `focuscrawl.crawl.Crawl` from its arguments, and yields one item for each
-    fetch.
+    The spider opens a `focuscrawl.crawl.Crawl` from the spider arguments, and yields one item for
+    each fetch.
     """
 
     name = "focused"

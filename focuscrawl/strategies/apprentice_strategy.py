@@ -108,7 +108,7 @@ class ApprenticeStrategy(Strategy):
         return self._apprentice.is_training_due()
 
     def learn(self) -> ModelUpdate:
-        """Train a new model."""
+        """Train a new model on links whose targets were fetched."""
         update = self._apprentice.learn()
         return _model_update(update, update.snapshot.observed)
 

@@ -29,7 +29,7 @@ _MAX_COUNT = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class StrategyContext:
-    """The parts of a crawl that a strategy can use when it is created.
+    """The parts of a crawl that the constructor of a strategy can use.
 
     Attributes
     ----------
@@ -213,8 +213,8 @@ class Strategy(ABC):
     def expand(self, page: JudgedPage) -> Expansion:
         """Return the scores of the links of `page` and of the link targets.
 
-        For a long page of a live crawl, this method runs in a background thread. While `expand`
-        runs, the crawl calls only the methods `learn` and `split_memo`.
+        For a long page of a live crawl, the method `expand` runs in a background thread. While
+        `expand` runs, the crawl calls only the methods `learn` and `split_memo`.
         """
 
     @abstractmethod
@@ -243,7 +243,7 @@ class Strategy(ABC):
     def page_value(self, url: int, relevance: float) -> float:
         """Return the value of a fetched page in [0, 1], by default its relevance.
 
-        Pages with a value above 1/2 extend the quota of their host and URL pattern
+        Pages with a value above 1/2 extend the limits on their host and URL pattern
         (`focuscrawl.crawl.traps`).
         """
         return relevance
@@ -255,9 +255,9 @@ class Strategy(ABC):
     def score_at_request(self, url: int, score: float) -> float:
         """Return the score of a URL when its request is sent, by default the frontier's score.
 
-        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from this score. A
-        strategy overrides this method if the expected relevance of a queued URL changes without a
-        new score in the frontier.
+        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from the returned
+        score. A strategy overrides the method `score_at_request` if the expected relevance of a
+        queued URL changes without a new score in the frontier.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class Strategy(ABC):
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Record a URL fetched in an earlier round to which links of the current bucket lead."""
+        """Record the relevance of a URL that an earlier round of fetches has fetched."""
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
         """Add the links of stored pages, and return the scores of all link targets."""
@@ -364,7 +364,7 @@ class Strategy(ABC):
         return None
 
     def load_outcomes(self, outcomes: bytes) -> None:
-        """Load the result of `export_outcomes`."""
+        """Load the data about fetches that `export_outcomes` has returned."""
         raise NotImplementedError
 
 

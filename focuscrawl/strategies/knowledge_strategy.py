@@ -188,7 +188,7 @@ def initial_keywords(
 
 
 class UrlLookup(Protocol):
-    """Maps URL ids to URLs."""
+    """Interface of objects that map URL ids to URLs."""
 
     def __getitem__(self, url_id: int) -> str: ...
 
@@ -257,7 +257,7 @@ class CorrectedStrategy(Strategy):
         return update
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`."""
+        """Replace the current model by the model of `update`."""
         self.model_version = update.version
         return self._corrected(self._learner.adopt(update))
 

@@ -116,7 +116,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the synthetic web.
+    """A page of the synthetic web, with its host, role and topic.
 
     Attributes
     ----------
