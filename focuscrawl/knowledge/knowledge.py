@@ -166,8 +166,8 @@ class Knowledge:
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the expected relevance of the targets of links, float64 (n,) (methods.md 8).
 
-        The expected relevance of a URL in the file is its stored relevance. The relevance of
-        another URL is predicted from the most similar pages in the file.
+        If the knowledge file contains a URL, its expected relevance is the stored relevance.
+        Otherwise the relevance of the URL is predicted from the most similar pages in the file.
         """
         predicted = self.relevance(urls)
         new = np.flatnonzero(np.isnan(predicted)).tolist()
@@ -200,7 +200,8 @@ class Knowledge:
     def visit_values(self, now: float, cheap: float) -> Floats:
         """Return the value of fetching each stored URL again, in the order of the URL keys.
 
-        See `ChangeHistory.visit_values`. The value is 0 for URLs whose fetch returned no page.
+        See `ChangeHistory.visit_values`. The value of fetching a URL again is 0 if the last fetch
+        returned no page.
         """
         numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
@@ -244,7 +245,7 @@ class Knowledge:
         return _apprentice(self._file, self.path)
 
     def history(self) -> Iterator[tuple[object, ...]]:
-        """Yield a row of numbers, such as the number of fetches, for each crawl in the file."""
+        """Yield a row of data, such as the number of fetches, for each crawl in the file."""
         yield from self._file.execute(
             "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
             "FROM crawl ORDER BY number"
@@ -345,11 +346,12 @@ class ChangeHistory(NamedTuple):
         """Return the value of fetching each page again, in relevant new pages per fetch.
 
         Let p be the probability that a page has changed. A changed page has the value r + h, its
-        relevance r plus its hub score h, because a changed hub has new links. A conditional
-        request for an unchanged page costs `cheap` fetches. The value of a visit (fetch) is p (r +
-        h) / (p + (1 - p) cheap) with conditional requests, and p (r + h) otherwise. Each failed
-        visit halves the value of the next visit. The value of a visit is 0 after `MAX_FAILURES`
-        failed visits, and if p is below `MIN_CHANGE_PROBABILITY`.
+        relevance r plus its hub score h, because a changed hub has new links. The cost of a
+        conditional request for an unchanged page is the parameter `cheap`, a fraction of a fetch.
+        The value of a visit (fetch) is p (r + h) / (p + (1 - p) cheap) with conditional requests,
+        and p (r + h) otherwise. Each failed visit halves the value of the next visit. The value of
+        a visit is 0 after `MAX_FAILURES` failed visits, and if p is below
+        `MIN_CHANGE_PROBABILITY`.
 
         Parameters
         ----------
@@ -381,9 +383,9 @@ class NeighbourPrediction:
     """Predicts the relevance of a page from the most similar pages of earlier crawls.
 
     The similarity s of two pages is the cosine of their TF-IDF vectors. Let r be the relevance of
-    each of the `N_NEIGHBOURS` most similar pages, and m the mean relevance of all pages. The
-    prediction is the mean of r weighted by s, shrunk to m with a weight a, which is (sum of s r +
-    a m) / (sum of s + a).
+    each of the `N_NEIGHBOURS` most similar pages, s their similarities, m the mean relevance of
+    all pages, and a a constant weight. The prediction is (sum of s r + a m) / (sum of s + a), a
+    weighted mean of r that is shrunk to m.
 
     Parameters
     ----------

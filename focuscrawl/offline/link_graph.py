@@ -132,7 +132,7 @@ class CrawlGraph:
         return [to for to in dict.fromkeys(self.targets.get(url, [])) if to != url]
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return each fetched URL, and None for each unfetched URL."""
+        """Return `urls`, with None in place of each URL that was not fetched."""
         return [url if url in self.targets else None for url in urls]
 
 

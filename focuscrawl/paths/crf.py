@@ -130,7 +130,7 @@ def _log_sum(logs: Floats) -> Floats:
 
 
 class Sequences(NamedTuple):
-    """Several chains of observations, concatenated.
+    """Chains of observations (sequences), stored one after the other in one matrix.
 
     Attributes
     ----------

@@ -63,8 +63,8 @@ class Calibration:
     """Calibrates the model's goal probabilities for sites on which the model is not trained.
 
     The training paths have only a few failure pages per goal page, and the L2 penalty shrinks the
-    weights. So on a new site the model gives off-topic pages a goal probability of 0.1 and goal
-    pages a probability of 0.5, although about one page in a hundred is a goal page. The function
+    weights. So on a new site the model gives off-topic pages a goal probability of about 0.1,
+    although only about one page in a hundred is a goal page. The function
     `focuscrawl.paths.path_training.calibrate` fits the likelihood ratios.
 
     Attributes

@@ -318,10 +318,9 @@ def training_examples(
     that is cut off after a link, only the link predicts the label of the next page.
 
     If m training examples have the same pages except the last page, each example has the weight 1
-    / m. With weight 1, the model would memorise the words of a page on a hundred paths, and
-    classify a list of goal pages on another site as a failure page. If n paths start with the same
-    cut-off path, its weight is sqrt(n) / m, because few cut-off paths lead to a list of goal
-    pages.
+    / m. With the weight 1 for each example, the model would memorise the words of a page that is
+    on a hundred paths. A cut-off path with which n paths start has the weight sqrt(n) / m, because
+    few cut-off paths lead to a list of goal pages.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)

@@ -27,8 +27,8 @@ class PathStates:
     Let K be the number of labels. The state number k < K is the page state of label k. In figure
     1b of [C], each label k also has a link state with the number K+k. In figure 1a of [C], links
     are transitions, and the state number K+K*j+k is a link from a page of label j to a page of
-    label k. Only page state j precedes the link state K+K*j+k, and only page state k follows, so
-    the features of the link are features of the transition from label j to label k.
+    label k. Only page state j precedes the link state K+K*j+k, and only page state k follows the
+    link state. So the features of a link are features of the transition between the labels.
 
     Attributes
     ----------

@@ -59,9 +59,9 @@ def escape_csv_cell(text: str) -> str:
     """Return `text` for a CSV file, so that no spreadsheet runs the text as a formula.
 
     The function adds an apostrophe, which spreadsheets do not show, before each possible formula.
-    A formula may be at the start of the text, or after a semicolon, a tab or a line end, which
-    some spreadsheets interpret as the end of a cell. The function replaces control characters by
-    spaces, as `strip_controls` does.
+    A formula may start at the start of the text or after a semicolon, a tab or a line end. Some
+    spreadsheets interpret these characters as the end of a cell. The function replaces control
+    characters by spaces, as `strip_controls` does.
     """
     text = strip_controls(text)
     safe = _CELL_START.sub(

@@ -190,7 +190,7 @@ class RoundUrls(UrlTable):
         return new
 
     def decided(self) -> Iterator[int]:
-        """Yield the ids of URLs that the round of fetches has fetched, queued or excluded."""
+        """Yield the ids of URLs that were fetched, queued or excluded in the current round."""
         for number in range(len(self)):
             if self.state(number) != UNFOLLOWED and self.is_own(number):
                 yield number

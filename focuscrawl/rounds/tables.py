@@ -157,8 +157,8 @@ CHOSEN = pa.schema(
 class Tables:
     """Reads and writes the files of one crawl in rounds.
 
-    Every method raises `UserError` if a file cannot be read or written, is damaged, or is reached
-    through a symbolic link, because the tables may come from an untrusted person.
+    Every method raises `UserError` if a file cannot be read or written, or is damaged. The methods
+    also refuse symbolic links, because the tables may come from an untrusted person.
 
     Parameters
     ----------

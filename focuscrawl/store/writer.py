@@ -1,7 +1,7 @@
 """Writes records to the crawl store in a background thread.
 
-If the database refuses values of one page, such as a number that is too large, the crawl continues
-and stores the fetch of the page without the page's contents. If the database is full or damaged,
+If the database refuses a value of a page, such as a number that is too large, the writer stores
+the fetch without the page's contents, and the crawl continues. If the database is full or damaged,
 the writer stops.
 """
 

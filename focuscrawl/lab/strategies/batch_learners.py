@@ -183,9 +183,9 @@ class HashedNaiveBayes:
     """Multinomial naive Bayes with Laplace smoothing (methods.md 2) over rows of hashed words.
 
     Words of a text are correlated, so naive Bayes gives a text of some hundred words a posterior
-    of almost 0 or 1, and many links would have equal scores. So a text with more than `length`
-    words counts like a text of `length` words. Words that do not occur in the training texts are
-    ignored.
+    probability of almost 0 or 1. Many links would then have equal scores. So a text with more than
+    `length` words counts like a text of `length` words. Words that do not occur in the training
+    texts are ignored.
 
     Parameters
     ----------

@@ -49,14 +49,14 @@ _ATTEMPTS = 10  # maximum number of draws of a URL that is not fetched yet
 def discounted_rewards(
     source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
 ) -> Floats:
-    """Return the discounted reward of a crawl that starts at each URL.
+    """Return, for each URL, the discounted reward of an ideal crawl that starts at the URL.
 
-    An ideal crawler fetches the given URL first, and then always the known URL with the fewest
+    An ideal crawler fetches a given URL first, and then always the known URL with the fewest
     clicks to a relevant page. The reward of the fetch with the number t = 0, 1, ... is gamma^t
     times the relevance of the page, or 0 if the relevance is at most 1/2. The ideal crawler is the
     optimal spider of Rennie and McCallum 1999, except that distances are not recomputed after a
-    relevant page is fetched. So the ideal crawler may follow a path to a page that is already
-    fetched.
+    relevant page is fetched. So the ideal crawler may follow a path to a relevant page that is
+    already fetched.
 
     Parameters
     ----------
@@ -128,8 +128,9 @@ class QValues(BatchLearner):
     ICML 1999. The function `discounted_rewards` computes the value of a followed link to v from
     the pages found through v. The values of links are divided into bins (ranges of values). Naive
     Bayes predicts the bin of a new link from the words of the anchor, the words nearby, the URL
-    and the page. The score of a link is the mean of the bins' values, weighted by the posteriors
-    of the bins. If several links lead to a URL, the URL gets the best score of these links.
+    and the page. The score of a link is the mean of the values of all bins, weighted by the
+    posterior probabilities of the bins. If several links lead to a URL, the URL gets the best
+    score of these links.
 
     Rennie and McCallum train on sites that are crawled completely in advance. The strategy
     `QValues` trains on the crawl so far. After n relevant pages, the prediction has the weight n /
