@@ -170,7 +170,7 @@ def select_links(
     obey_robots: bool,
     pdf: bool = False,
 ) -> dict[int, str]:
-    """Return the targets of a page's links that are followed, by position of the link.
+    """Return the URLs to which the followed links of a page lead, by position of the link.
 
     Parameters
     ----------
