@@ -271,6 +271,26 @@ def test_instances_are_links_with_both_ends_fetched(whole: JudgedWeb) -> None:
     assert all(row[0] != 0 for row in found.cocited.tolist())  # nothing came before a but the hub
 
 
+def test_smoothing_tells_a_word_at_an_offset_that_it_has_not_learned(whole: JudgedWeb) -> None:
+    high, offsets = np.arange(18) % 2, np.repeat(np.arange(-4, 5), 2)
+    none = np.zeros(18, np.int64)
+    words = Tokens((7 + high).astype(np.uint64), offsets, np.arange(19))
+    instances = Instances(
+        source=none,
+        target=np.arange(18),
+        relevance=high.astype(np.float64),
+        left=none,
+        right=none,
+        tokens=words,
+        cocited=np.zeros((0, 3), np.int64),
+    )
+    table = accuracy_table(instances, whole)
+    average = table.set_index(["folds", "features", "d_max"])["average"]
+    for folds in ("links", "pages"):  # every pair of word and offset is there once
+        assert average[folds, "offsets", 5] < 0.6
+        assert average[folds, "offsets + smoothing", 5] > 0.8
+
+
 def test_the_rates_of_words_at_an_offset_are_those_of_naive_bayes(whole: JudgedWeb) -> None:
     web = TinyWeb({f"http://h/{i}": html for i, html in enumerate(PAGES)})
     found = sample_instances(web, whole, "/Music/Jazz", ["http://h/0"], fetches=3)
@@ -325,5 +345,6 @@ def test_offsets_tell_what_words_alone_do_not(whole: JudgedWeb) -> None:
     for folds in ("links", "pages"):
         assert average[folds, "offsets", 1] == 1.0
         assert max(average[folds, "text", 1], average[folds, "offsets", 0]) < 0.7
+        assert average[folds, "offsets + constant length", 5] == 1.0  # all are of one length
     more = {"class names", "class prefixes", "co-citation", "smoothing", "constant length"}
     assert set(table["features"]) == {"offsets", "text", *(f"offsets + {name}" for name in more)}
