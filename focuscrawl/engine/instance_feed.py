@@ -30,7 +30,7 @@ D_MAX = 5  # DOM offsets on either side of a link [A02 section 3.4]
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A link from a judged page u to a judged page v [A02 section 2.2].
+    """A training instance: a link from a judged page to a judged page [A02 section 2.2].
 
     Attributes
     ----------
@@ -56,10 +56,10 @@ class Instance:
 
 
 class InstanceFeed:
-    """Emits an instance for each link that this run finds, when the target is judged.
+    """Outputs a training instance for each link found in this run, when its target is judged.
 
     Links of earlier runs are left out, because the store does not contain their words. A link is
-    dropped if the crawl finds 200,000 other links before it fetches the target of the link.
+    dropped if the crawl finds 200,000 further links before the target of the link is fetched.
     """
 
     def __init__(self, crawl: Crawl, destination: Path | Callable[[Instance], object]) -> None:
@@ -77,7 +77,7 @@ class InstanceFeed:
 
     @classmethod
     def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
-        """Create the feed of ``FOCUSCRAWL_INSTANCES``, or return None without that setting."""
+        """Create the feed if ``FOCUSCRAWL_INSTANCES`` is set, else return None."""
         destination = instance_sink(crawl.config.instances)
         if destination is None:
             return None
@@ -95,7 +95,7 @@ class InstanceFeed:
             self._file.close()
 
     def add(self, visit: PageVisit) -> None:
-        """Emit the instances of links to an expanded page, and collect the page's own links."""
+        """Output the instances of links to a judged page, and remember the page's own links."""
         if visit.is_refetch:
             return
         self._relevance[visit.url_id] = visit.relevance
@@ -125,7 +125,7 @@ class InstanceFeed:
 
 
 def instance_sink(destination: str | None) -> Path | Callable[[Instance], object] | None:
-    """Return the file, or the callable ``module:callable``, that receives the instances.
+    """Return the file or the callable (``module:callable``) that receives the instances.
 
     Raises
     ------

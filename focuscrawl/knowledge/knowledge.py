@@ -1,4 +1,4 @@
-"""Read the knowledge of a topic: seeds, keywords, predictions, the value of further visits."""
+"""Reads a knowledge file (what earlier crawls of a topic found) for the next crawl."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The record of a URL in a knowledge file; times are numbers of crawls (in replays) or days.
+    """What a knowledge file contains about a URL; times are crawl numbers (in replays) or days.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class PageRecord(NamedTuple):
 
 
 class Knowledge:
-    """An open knowledge file; keywords, exemplars and 12 bytes per URL are in memory.
+    """An open knowledge file; keywords, example pages and 12 bytes per URL are in memory.
 
     Attributes
     ----------
@@ -252,14 +252,14 @@ class Knowledge:
 
 
 def read_page(file: sqlite3.Connection, key: int) -> PageRecord | None:
-    """Return the record of the URL with the key `key`; None for an unknown URL."""
+    """Return what the file contains about the URL with the key `key`; None if unknown."""
     columns = ", ".join(PageRecord._fields)
     row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
     return None if row is None else PageRecord(*row)
 
 
 def read_trained_apprentice(path: Path) -> bytes | None:
-    """Return `Knowledge.trained_apprentice` of a file without reading the rest of the file."""
+    """Return the trained apprentice in a knowledge file, without reading the rest of the file."""
     with closing(open_knowledge_file(path)) as file:
         return _apprentice(file, path)
 
@@ -277,7 +277,7 @@ def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
 
 
 def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> None:
-    """Store an apprentice in a knowledge file, replacing an earlier apprentice."""
+    """Store an apprentice in a knowledge file, in place of an earlier apprentice."""
     digest = hashlib.sha256(trained_apprentice).hexdigest()
     file.execute(
         "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
@@ -286,14 +286,15 @@ def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> Non
 
 
 def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
-    """Estimate the rate of change of pages, as a Poisson process.
+    """Estimate how often pages change, as the rate of a Poisson process.
 
     The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
-    3 (2003), section 4.2. If X of n visits at intervals of length I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is larger,
-    because several changes between two visits count as one change. In this function, I is the mean
-    interval between visits. For smoothing, `_PRIOR_VISITS` imaginary visits with the mean share of
-    changes of all pages are added to n and X.
+    3 (2003), section 4.2. If X of n fetches of a page at intervals of length I found a change, the
+    estimated rate is -log((n - X + 0.5) / (n + 0.5)) / I. The simple estimator X / (n I) has a
+    larger bias, because several changes between two fetches count as one change. In the function,
+    I is the mean interval between fetches of a page. For smoothing, `_PRIOR_VISITS` imaginary
+    fetches with the mean share of changes of all pages are added to the number of fetches n and of
+    changes X.
 
     Parameters
     ----------
