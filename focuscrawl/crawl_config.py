@@ -117,10 +117,10 @@ class CrawlConfig(BaseModel):
     )
     seeds: Text | None = _argument(
         None,
-        "start pages: URLs separated by commas or spaces, or a file. A text file lists one URL "
-        "per line (`#` starts a comment). A CSV file has a column `url` and an optional column "
-        "`topic`. A [topic definition](../how-to/topics.md) (`.toml`) contains the start pages "
-        "as `seeds`",
+        "start pages: URLs separated by commas or spaces, or a file. A text file of start pages "
+        "has one URL per line (`#` starts a comment). A CSV file of start pages has a column "
+        "`url` and an optional column `topic`. A [topic definition](../how-to/topics.md) "
+        "(`.toml`) contains the start pages as `seeds`",
         unset="the critic's examples of the topic",
     )
     critic: Text = _argument(
@@ -285,8 +285,8 @@ class CrawlConfig(BaseModel):
     )
     instances: Text | None = _setting(
         None,
-        "JSON Lines file or `module:callable` that receives each link (u, v) with two judged "
-        "pages ([pipelines](../how-to/extending.md#pipelines-of-your-own))",
+        "JSON Lines file or `module:callable` that receives the [training "
+        "instances](../how-to/extending.md#training-instances) of the apprentice",
         unset="none",
     )
     limits: Flag = _setting(

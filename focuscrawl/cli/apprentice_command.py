@@ -67,7 +67,12 @@ def apprentice() -> None:
 @click.option(
     "--groups", metavar="A,B,...", help="Groups of link features to train on, separated by commas."
 )
-@click.option("--learner", metavar="NAME", help="Learner: logistic, regression or nb.")
+@click.option(
+    "--learner",
+    metavar="NAME",
+    help="Learner: logistic (logistic regression), regression (ridge regression) or nb (naive "
+    "Bayes).",
+)
 @click.option(
     "--evidence",
     metavar="NAME",

@@ -43,7 +43,7 @@ def lab() -> None:
     help="Keep the folder of every crawl, or only the table of its fetches.  [default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Run the crawls of STUDY.toml: one per recording, topic, seed sample and strategy.
+    """Run the crawls of STUDY.toml: one for each recording, topic, seed sample and strategy.
 
     After an interruption, repeat the command to run the missing crawls. The command writes the
     results to fetches.parquet, runs.parquet and tables.md in the folder --out.

@@ -173,8 +173,8 @@ def record(
     """Browse a site from START_URL on the terminal, and save paths to goals and dead ends.
 
     The key g (goal) or f (dead end) labels the current page, saves the path to the page and
-    returns to the previous page. The input `m LABEL` labels a page on the path as a milestone.
-    Give the same milestone labels on similar sites.
+    returns to the previous page. The input `m LABEL` labels a page on the way to a goal as a
+    milestone. Give the same milestone labels on similar sites.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl

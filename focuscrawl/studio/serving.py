@@ -1,4 +1,4 @@
-"""Builds the ASGI application of the studio, and serves a folder with it."""
+"""Creates the ASGI application of the studio, and runs its web server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 
 
 def make_application(context: StudioContext, access: Access) -> Starlette:
-    """Return the application that answers the requests that `access` accepts."""
+    """Return the ASGI application of the studio, which answers allowed requests."""
 
     def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
         if request.url.path.startswith(PREFIX):
@@ -95,7 +95,7 @@ class _AddressMiddleware:
 
 
 class Studio:
-    """A studio that listens on a port, and answers requests in `serve`.
+    """A studio that listens on a port; its method `serve` answers requests.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ class _Server(uvicorn.Server):
         self._stopping = stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Set the event that ends streams, and then stop the server."""
+        """End all open response streams, and then stop the server."""
         self._stopping.set()
         super().handle_exit(sig, frame)
 
 
 def has_browser() -> bool:
-    """Return whether this machine has a screen; a text browser would block the terminal."""
+    """Return whether a graphical browser can be opened on this machine."""
     screens = ("DISPLAY", "WAYLAND_DISPLAY")
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
 

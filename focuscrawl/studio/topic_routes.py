@@ -1,6 +1,6 @@
-"""Routes for topics: creating topics, judging examples, training critics, marking classes.
+"""Routes of the studio for creating topics, judging examples and training critics.
 
-Routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
+The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 """
 
 from __future__ import annotations
@@ -289,12 +289,13 @@ def _class_pages(context: StudioContext) -> list[Route]:
 
 
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
-    """Write ``NAME/topic.toml``, and return its path.
+    """Write a new topic definition ``NAME/topic.toml`` from form values; return its path.
 
     The values ``name``, ``words`` (phrases separated by commas) and ``description`` describe the
-    topic. The value ``urls`` has on-topic pages, also used as seeds, and ``bad`` has off-topic
-    pages. The value ``critic`` names a critic, ``classes`` lists the critic's on-topic classes,
-    and ``web`` is the recording from which pages are read. Values may be missing or empty.
+    topic. The value ``urls`` contains the URLs of on-topic pages, which are also seeds, and
+    ``bad`` contains the URLs of off-topic pages. The value ``critic`` names a critic, ``classes``
+    lists the critic's on-topic classes, and ``web`` is the recording from which pages are read.
+    All form values may be missing or empty.
     """
     place = folder.new_folder(text_value(values, "name"))
     critic, web = text_value(values, "critic"), text_value(values, "web")
@@ -333,7 +334,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
 
 
 def parse_urls(lines: list[str]) -> list[str]:
-    """Parse lines with one URL each; return each normalised URL once; # starts a comment."""
+    """Return the distinct normalised URLs in a text with one URL per line and # comments."""
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
@@ -342,7 +343,7 @@ def parse_urls(lines: list[str]) -> list[str]:
 
 
 def parse_judgement(values: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """Parse a judgement; return the normalised URL, and the verdict or None for a skipped page."""
+    """Return the URL and the verdict of a posted judgement; the verdict None is a skip."""
     url = normalize(text_value(values, "url"))
     if url is None:
         raise UserError("url must be the URL of the judged page")
@@ -356,7 +357,7 @@ def _parse_verdict(text: str) -> bool | None:
 
 
 def with_judgement(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
-    """Return a definition with one more judgement."""
+    """Return a topic definition with one more judgement of a page."""
     return known.with_judgements([url], []) if good else known.with_judgements([], [url])
 
 

@@ -1,4 +1,4 @@
-"""Reads, edits and writes topic definitions; marks, moves and splits classes of their critics."""
+"""Reads, edits and writes topic definitions, in which users mark, move and split classes."""
 
 from __future__ import annotations
 
@@ -73,13 +73,13 @@ class TopicDefinition:
 
     @property
     def judged_urls(self) -> frozenset[str]:
-        """URLs of all judged pages."""
+        """URLs of all pages that the topic definition lists as good or bad."""
         return frozenset({*self.good, *self.bad})
 
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the definition with more judgements, replacing earlier judgements of a page."""
+        """Return the topic definition with more judgements, which replace earlier judgements."""
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
         kept_bad = [url for url in self.bad if url not in new]
@@ -90,7 +90,7 @@ class TopicDefinition:
         )
 
     def with_moved_examples(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
-        """Return the definition with example URLs moved to classes."""
+        """Return the topic definition with example URLs moved to other classes."""
         away = {url for urls in moved.values() for url in urls}
         classes = {
             path: [url for url in urls if url not in away] for path, urls in self.classes.items()
@@ -156,8 +156,8 @@ def edit_definition(
 ) -> TopicDefinition:
     """Change a definition file while holding its lock; return the new definition.
 
-    Text editors ignore the lock. If an editor saves the file meanwhile, the change is applied to
-    the saved file.
+    Text editors ignore the lock. If a text editor saves the file during the change, the change is
+    applied to the newly saved file.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def _parse_url(where: str, text: str) -> str:
 
 
 def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
-    """Read the critic that a definition names; None if the definition names no critic."""
+    """Return the critic that a topic definition names; None if no critic is named."""
     if definition.critic is None:
         return None
     return read_critic(find_model(definition.critic))[0]
@@ -306,7 +306,7 @@ def class_tree(trained: TrainedCritic) -> Taxonomy:
 
 
 def count_examples(classes: Taxonomy) -> dict[str, int]:
-    """Return the number of examples of each class, including the classes below."""
+    """Return the number of examples of each class, including examples of the classes below."""
     counts: dict[str, int] = defaultdict(int)
     for path in reversed(classes.topics):  # children before parents
         counts[path] += len(classes.examples(path))
@@ -316,15 +316,16 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the definition with a class, and so the classes below, marked as on topic."""
+    """Return the topic definition with a class and all classes below marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the definition with a class and the classes below no longer marked as on topic.
+    """Return the topic definition with a class and the classes below marked as off topic.
 
-    If an ancestor of the class is marked, the mark moves to the ancestor's other descendants.
+    If an ancestor of the class is marked as on topic, the ancestor's other descendants are marked
+    instead.
 
     Raises
     ------
@@ -351,7 +352,7 @@ def move_examples(
     moved: Mapping[str, Sequence[str]],
     mark: Sequence[str] | None = None,
 ) -> TopicDefinition:
-    """Return the definition with example pages moved to other, new or subclasses [F99 section 2].
+    """Return the topic definition with example pages moved to other classes [F99 section 2].
 
     Parameters
     ----------
