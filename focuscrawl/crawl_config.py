@@ -285,8 +285,8 @@ class CrawlConfig(BaseModel):
     )
     instances: Text | None = _setting(
         None,
-        "JSON Lines file or `module:callable` that receives each link (u, v) with two judged "
-        "pages ([pipelines](../how-to/extending.md#pipelines-of-your-own))",
+        "JSON Lines file or `module:callable` that receives the [training "
+        "instances](../how-to/extending.md#training-instances) of the apprentice",
         unset="none",
     )
     limits: Flag = _setting(

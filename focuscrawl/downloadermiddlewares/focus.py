@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.spider_requests import redirected_request
 from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
@@ -79,6 +80,7 @@ class FocusMiddleware(Component):
         self._pages = self._context.open_pages
         self._yields_links = self._crawl.config.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
+        InstanceFeed.connect(crawler, self._crawl)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the response to a request from the frontier.

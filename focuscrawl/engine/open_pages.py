@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from scrapy import signals
 
 from focuscrawl.crawl.scope import can_be_page, nofollow_urls
-from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.page_parsing import expand_visit
 from focuscrawl.engine.spider_requests import SitemapDates
 from focuscrawl.engine.visits import count_refetch, halt_on_error
@@ -56,10 +54,6 @@ class OpenPages:
         self._queue_request: Callable[[Request], bool] = bool
         self._texts = texts
         self._dates = SitemapDates(crawler.spider)
-
-    @cached_property
-    def _instances(self) -> InstanceFeed | None:
-        return InstanceFeed.of(self._crawler, self._crawl)
 
     def __contains__(self, url_id: int) -> bool:
         return url_id in self._pages
@@ -150,12 +144,10 @@ class OpenPages:
         self.report(visit)
 
     def report(self, visit: PageVisit) -> None:
-        """Count a recorded visit, emit its training instances, and send `page_visited`."""
+        """Count a recorded visit, and send `page_visited`."""
         if visit.is_refetch:
             count_refetch(self._crawler.stats, visit)
             return
-        if self._instances is not None:
-            self._instances.add(visit)
         if visit.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)

@@ -341,7 +341,7 @@ class Summary:
 
     @property
     def folder(self) -> str:
-        """Path of the crawl's folder."""
+        """Path of the folder of the crawl."""
         return str(Path(self.store_path).parent)
 
     def text(self) -> str:
@@ -436,7 +436,7 @@ def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the fetch at which its training started."""
+    """Return the version of the last model, and the fetches when its training started."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

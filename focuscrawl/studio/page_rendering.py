@@ -81,7 +81,7 @@ class StudioContext:
         return NamedCrawl(self.folder.name_of(path), path)
 
     def requested_crawl(self, request: Request) -> NamedCrawl:
-        """Return the crawl that a request's path names; raise `UserError` if it does not exist."""
+        """Return the crawl that a request's path names; raise `UserError` if there is none."""
         return self.crawl(request.path_params["name"])
 
     def render(
