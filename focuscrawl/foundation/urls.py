@@ -13,7 +13,8 @@ from urllib.parse import quote_from_bytes
 
 import can_ada
 
-_RESERVED = ("example", "test", "invalid")  # top-level domains that nobody can own [RFC 6761]
+# domains of examples and tests, without sites to crawl [RFC 2606, RFC 6761]
+_RESERVED = re.compile(r"(?:.*\.)?(?:example|test|invalid|example\.(?:com|net|org))")
 MAX_URL_LENGTH = 2083  # characters; crawler traps produce longer URLs
 
 # characters before normalising; a host of 250 kB in another script takes seconds to parse
@@ -162,9 +163,9 @@ def host(url: str) -> str:
 
 
 def is_reserved(url: str) -> bool:
-    """Return whether the host of an absolute http(s) `url` cannot exist on the Internet."""
-    name = re.sub(r":\d*$", "", host(url)).rstrip(".")
-    return name.rpartition(".")[2].lower() in _RESERVED
+    """Return whether the host of an absolute http(s) `url` is reserved for examples and tests."""
+    name = re.sub(r":\d*$", "", host(url)).rstrip(".").lower()
+    return _RESERVED.fullmatch(name) is not None
 
 
 def hashed_id(name: str) -> int:
