@@ -79,7 +79,7 @@ class Distiller:
         a(v) = R(v) * sum of w(u, v) * h(u)
         h(u) = R(u) * sum of w'(u, v) * a(v)
 
-    So relevant hubs do not raise the scores of irrelevant pages, and irrelevant pages do not raise
+    Relevant hubs do not raise the scores of irrelevant pages, and irrelevant pages do not raise
     the scores of relevant authorities. Damping [Bharat & Henzinger 1998] limits the influence of a
     site. If k links lead from one site to the same page, each of the k links has the weight w =
     1/k in the authority score. If l links lead from a page to authorities on the same site, each

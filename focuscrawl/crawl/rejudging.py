@@ -256,7 +256,7 @@ def resumed_config(
 
     The critic and the topic of a crawl can change after its start. If the arguments name the
     critic and topic with which the crawl started, the crawl resumes with its present critic and
-    topic. So the command that started a crawl also resumes the crawl.
+    topic. The command that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -428,10 +428,10 @@ def _parse_request(request: Path) -> tuple[str, str, str | None]:
 class TopicChange(Part):
     """Judges the pages of a running crawl again when another critic is requested.
 
-    Before a topic change, the crawl records the fetches in flight and starts no new fetches. Then
-    a background thread judges all pages of the crawl again and restores the crawl. Until the
-    background thread has finished, only this thread may use the frontier and the URLs; see
-    `CrawlState.reloading`.
+    Before a topic change, the crawl records the fetches in flight and starts no new fetches. For a
+    topic change, a background thread judges all pages of the crawl again and restores the crawl.
+    Until the background thread has finished, only this thread may use the frontier and the URLs;
+    see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

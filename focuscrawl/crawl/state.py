@@ -87,7 +87,7 @@ class Redirects:
         self._moved: set[int] = set()
 
     def add(self, url_id: int) -> None:
-        """Record that a URL redirects."""
+        """Record that a URL redirects to another URL."""
         self._moved.add(url_id)
 
     def leads_back(self, url_id: int, target: str) -> bool:
@@ -304,7 +304,7 @@ class CrawlState:
         return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Return the URL in the crawl's scope for each URL, or None; see `resolve`.
+        """Map URLs to URLs in the scope of the crawl; None for other URLs; see `resolve`.
 
         The scope does not restrict requests of a project's own spider.
         """
@@ -369,7 +369,7 @@ class CrawlState:
         return len(new)
 
     def add_requested(self, url: str, depth: int, score: float) -> int:
-        """Queue a URL without a linking page, store the URL at once, and return its id."""
+        """Queue a URL to which no page links, store the URL at once, and return its id."""
         url_id = self.urls.add(url, depth, None)
         self.queue(url_id, score)
         self.put(VisitRecord())

@@ -154,8 +154,8 @@ class Quotas:
 class Traps(Part):
     """Counts every fetch, and defers URLs whose host or pattern has used up its quota.
 
-    When all queued URLs are deferred, all quotas are doubled. Hence no URL is lost, and a crawl of
-    a single host fetches in the same order as without quotas.
+    When all queued URLs are deferred, all quotas are doubled. No URL is lost by quotas, and a
+    crawl of a single host fetches in the same order as without quotas.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -2,8 +2,8 @@
 
 A few-shot critic has no labelled pages except its examples, so its quality is measured by
 cross-validation on the examples. This estimates recall. Precision also depends on the share of
-relevant pages on the Web. So a person has to check some of the pages that the critic judges
-relevant.
+relevant pages on the Web. To estimate precision, a person has to check some of the pages that the
+critic judges relevant.
 """
 
 from __future__ import annotations

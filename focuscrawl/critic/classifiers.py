@@ -192,7 +192,7 @@ class LinearModel(NamedTuple):
     intercept: NDArray[np.float64]
 
     def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
-        """Return log Pr(class|page), float64 (n_pages, n_classes), for the matrix `as_matrix`."""
+        """Return log Pr(class|page) of page vectors (see `as_matrix`), (n_pages, n_classes)."""
         return _log_posteriors(pages @ self.weights + self.intercept)
 
     def scaled(self, factor: float) -> LinearModel:

@@ -207,7 +207,7 @@ def score_held_out(
 
 
 class HeldOutLogOdds(NamedTuple):
-    """Log-odds of relevance of held-out training pages, arrays float64 (n_pages,)."""
+    """Log-odds of relevance of held-out training pages, in arrays float64 (n_pages,)."""
 
     good: NDArray[np.float64]
     bad: NDArray[np.float64]
@@ -258,8 +258,8 @@ class Cohesion(NamedTuple):
 def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
     """Compare good pages, at least two, with each other, by embeddings or else by words.
 
-    Before the cosines are computed, the mean of the unlabelled pages is subtracted. So two
-    unrelated pages have a cosine of about 0.
+    Before the cosines are computed, the mean of the unlabelled pages is subtracted. Two unrelated
+    pages have a cosine of about 0 after the subtraction.
     """
     n_words = len(vectors.words)
     meaning = vectors.dimensions > 0

@@ -12,8 +12,8 @@ sample of the pages that the crawl fetches).
   unlabelled examples [Elkan and Noto 2008]).
 
 The weight of a scorer is the square of the mean score of the good pages, which is cross-validated
-for the example scorer. Then the unlabelled pages with the highest scores become positive examples
-of low weight (pseudo relevance feedback), and the example scorer is fitted a second time.
+for the example scorer. Finally, the unlabelled pages with the highest scores become positive
+examples of low weight (pseudo relevance feedback), and the example scorer is fitted a second time.
 
 The threshold score, at which the relevance is 1/2, is four fifths of the mean score of the good
 pages, but at most two standard deviations. If many unlabelled pages are relevant, no page scores

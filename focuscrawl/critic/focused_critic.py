@@ -159,7 +159,7 @@ def count_main_words(page: PageView) -> dict[str, int]:
     """Return the bag of words of the main text of a page.
 
     The main text of a page consists of texts of at least five words outside links and title, and
-    of adjacent texts, such as links in a sentence. So the main text has no menus, labels and
+    of adjacent texts, such as links in a sentence. The main text has no menus, labels and
     calendars. Numbers are not counted. The first two occurrences of a word of the host name are
     not counted, because they may be the site's name. A main text of fewer than ten words is
     ignored.

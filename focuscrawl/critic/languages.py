@@ -2,12 +2,12 @@
 
 In many languages, whole words are poor features. Chinese and Japanese have no spaces between
 words, so a token can be half a sentence. German has compounds, Arabic has prefixed articles,
-conjunctions and prepositions, and nearly every language except English inflects its words. So
-words of languages other than English are represented by character n-grams. Words in Chinese,
-Japanese and Korean are split into bigrams, like Lucene's ``CJKAnalyzer`` does. A word of any other
-language is represented by the word and its 4-grams (McNamee and Mayfield, Character n-gram
-tokenization for European language text retrieval, Information Retrieval 7, 2004). Features from
-dictionaries and stemmers are no better than n-grams (docs/research/critics-studies.md).
+conjunctions and prepositions, and nearly every language except English inflects its words. Words
+of languages other than English are represented by character n-grams. Words in Chinese, Japanese
+and Korean are split into bigrams, like Lucene's ``CJKAnalyzer`` does. A word of any other language
+is represented by the word and its 4-grams (McNamee and Mayfield, Character n-gram tokenization for
+European language text retrieval, Information Retrieval 7, 2004). Features from dictionaries and
+stemmers are no better than n-grams (docs/research/critics-studies.md).
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ background or topic. The *background* b(t) is the general frequency of words in 
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
 The distribution q of the user's words is uniform over the phrases, and over the words of each
-phrase. So the log-odds of a page are a sum over the words of the page. A word of the user's
-phrases counts for the topic; rare words of the language count more than frequent words. Every word
-that is not in the user's phrases counts a little against the topic.
+phrase. The log-odds of a page are a sum over the words of the page. A word of the user's phrases
+counts for the topic; rare words of the language count more than frequent words. Every word that is
+not in the user's phrases counts a little against the topic.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ FIRST = 1_000_000  # priority of start pages, redirect targets and other URLs be
 
 
 class PriorityMiddleware(Component):
-    """Asks the strategy for the score of a URL, and sets `Request.priority` from this score.
+    """Asks the strategy for the score of a URL, and sets `Request.priority` from the score.
 
     The strategy returns its present score of the URL (`Strategy.score_at_request`): for the
     strategy ``apprentice``, the relevance that its model expects. The priority is the rounded

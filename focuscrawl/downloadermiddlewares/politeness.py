@@ -93,7 +93,7 @@ class BackoffMiddleware(Component):
 class ThrottleMiddleware(Component):
     """Copies the delay of a host from Scrapy's downloader slot to the frontier.
 
-    So requests to the host wait in the frontier instead of in the downloader slot. A request that
+    Requests to the host wait in the frontier instead of in the downloader slot. A request that
     waits in the downloader slot would take up one of ``CONCURRENT_REQUESTS``. A request that was
     not sent does not delay the next request. Examples are requests whose response is cached or
     which robots.txt forbids.

@@ -37,9 +37,10 @@ class RedirectCookiesMiddleware(Component):
 
     A redirect that sets a cookie is followed at once within its host, to see whether the chain of
     redirects leads back to its first URL. If the chain of redirects leads back, its first URL is
-    requested once more with the cookie. Otherwise the redirect is recorded, and the request for
-    its target gets the cookies of the chain. Cookies are not shared between pages, so a site
-    cannot track the crawl. Replays do not use `RedirectCookiesMiddleware`.
+    requested once more with the cookie. If the chain of redirects does not lead back, the redirect
+    is recorded, and the request for its target gets the cookies of the chain. Cookies are not
+    shared between pages, so a site cannot track the crawl. Replays do not use
+    `RedirectCookiesMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -59,8 +59,8 @@ class RobotRules(ProtegoRobotParser):
 
     A group of rules applies to a crawler if the group names the whole product token of the
     crawler, ignoring case. The library Protego looks for crawler names of robots.txt anywhere in
-    the ``User-Agent`` header. So crawler names and header are passed to Protego with a slash on
-    each side, to match whole names only.
+    the ``User-Agent`` header. The crawler names and the header are passed to Protego with a slash
+    on each side, so that Protego matches whole names only.
     """
 
     @classmethod

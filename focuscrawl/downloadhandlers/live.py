@@ -41,8 +41,8 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
     handler also checks the address of the connection.
 
     The address of a proxy is not checked, because the user chose the proxy. A proxy resolves names
-    itself. So the handler also resolves the host of the URL, and refuses the request if the host
-    has no address or any refused address.
+    itself. With a proxy, the handler also resolves the host of the URL, and refuses the request if
+    the host has no address or any refused address.
     """
 
     def __init__(self, crawler: Crawler) -> None:

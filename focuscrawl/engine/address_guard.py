@@ -1,8 +1,8 @@
 """Prevents connections to private addresses, by a filter of the name resolver's results.
 
 Scrapy connects only to addresses that the reactor's name resolver returns, even for a URL with an
-IP address. Hence the filter covers pages, robots.txt and redirects with http and https, even if a
-host name resolves to another address than before.
+IP address. The filter covers pages, robots.txt and redirects with http and https, even if a host
+name resolves to another address than before.
 """
 
 from __future__ import annotations

@@ -39,9 +39,8 @@ class OpenPages:
     """Judged pages that are not recorded yet, because the spider's callback has not finished.
 
     When the callback of a page has finished, the callback's requests are queued together with the
-    links of the page. Hence no link is fetched before the crawl knows the spider's own request for
-    the link. A page is fetched again by the resumed crawl if a crash interrupted the page's
-    callback.
+    links of the page. No link is fetched before the crawl knows the spider's own request for the
+    link. A page is fetched again by the resumed crawl if a crash interrupted the page's callback.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class PrivateAddresses(Component):
 
     `LiveDownloadHandler` also refuses private addresses itself. With another handler, such as
     Scrapy's own for HTTP/2, the resolver fails for hosts in private networks. The extension is
-    disabled in replays, which use no network.
+    disabled in replays, which use no network connection.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -52,9 +52,9 @@ _MIN_BAR_WIDTH = 4  # columns of the bar itself, at least
 class JsonLog(Component):
     """Writes the log as JSON lines to the file ``FOCUSCRAWL_LOG_JSON``.
 
-    A relative file name is relative to the crawl's folder; ``-`` means standard error, and True or
-    1 means ``log.jsonl``. The level is ``LOG_LEVEL``. Scrapy's own log is written as well, unless
-    ``LOG_ENABLED = False``.
+    A relative file name of the log is relative to the crawl's folder; ``-`` means standard error,
+    and True or 1 means ``log.jsonl``. The level is ``LOG_LEVEL``. Scrapy's own log is written as
+    well, unless ``LOG_ENABLED = False``.
     """
 
     def __init__(self, crawler: Crawler) -> None:
