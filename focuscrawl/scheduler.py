@@ -44,8 +44,8 @@ class FrontierScheduler(BaseScheduler):
     """Give Scrapy the best queued link whose host is ready for a request.
 
     The class `SpiderRequests` keeps the callbacks of requests that spiders and middlewares create.
-    The URL of a retried request keeps its score. Requests do not wait in Scrapy's downloader, so a
-    new model can re-score every link that has not been fetched.
+    A URL keeps its score when its request is retried. Requests do not wait in Scrapy's downloader,
+    so a new model can re-score every link that has not been fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class AskedMiddleware(Component):
-    """Collect the requests that a spider's callback yields, and record the page at its end.
+    """Collect the requests that a spider's callback yields, and then record the page.
 
     The middleware must be the nearest to the engine, so that the project's own spider middlewares
     have already dropped requests that are, for example, too deep or off site.
@@ -52,7 +52,7 @@ class AskedMiddleware(Component):
             await self._pages.finish(url_id)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        """Record the page if the spider's callback fails before it yields anything."""
+        """Record the page if the spider's callback fails before the callback yields anything."""
         deferred_from_coro(self._pages.finish(_url_id(response)))
 
 

@@ -1,4 +1,4 @@
-"""Read the knowledge of a topic: seeds, keywords, predictions, the value of further visits."""
+"""Reads a knowledge file, in which earlier crawls of a topic have stored what they learned."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The record of a URL in a knowledge file; times are numbers of crawls (in replays) or days.
+    """The data of a URL in a knowledge file; times are in days, or in crawls for a recording.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class PageRecord(NamedTuple):
 
 
 class Knowledge:
-    """An open knowledge file; keywords, exemplars and 12 bytes per URL are in memory.
+    """An open knowledge file (what earlier crawls of a topic have learned).
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this object; raise UserError if the file is for another topic or critic."""
+        """Return this object, or raise UserError if the file is for another topic or critic."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "
@@ -166,8 +166,8 @@ class Knowledge:
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the expected relevance of the targets of links, float64 (n,) (methods.md 8).
 
-        The expected relevance of a URL in the file is its stored relevance. The relevance of
-        another URL is predicted from the most similar pages in the file.
+        If the knowledge file contains a URL, its expected relevance is the stored relevance.
+        Otherwise the relevance of the URL is predicted from the most similar pages in the file.
         """
         predicted = self.relevance(urls)
         new = np.flatnonzero(np.isnan(predicted)).tolist()
@@ -198,9 +198,10 @@ class Knowledge:
         return read_page(self._file, key_of(url))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
-        """Return the value of another visit to each stored URL, in the order of the URL keys.
+        """Return the value of fetching each stored URL again, in the order of the URL keys.
 
-        See `ChangeHistory.visit_values`. The value is 0 for URLs whose fetch returned no page.
+        See `ChangeHistory.visit_values`. The value of fetching a URL again is 0 if the last fetch
+        returned no page.
         """
         numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
@@ -244,7 +245,7 @@ class Knowledge:
         return _apprentice(self._file, self.path)
 
     def history(self) -> Iterator[tuple[object, ...]]:
-        """Yield a row per crawl in the file: number, name, time, number of fetches, ..."""
+        """Yield a row of data, such as the number of fetches, for each crawl in the file."""
         yield from self._file.execute(
             "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
             "FROM crawl ORDER BY number"
@@ -252,14 +253,14 @@ class Knowledge:
 
 
 def read_page(file: sqlite3.Connection, key: int) -> PageRecord | None:
-    """Return the record of the URL with the key `key`; None for an unknown URL."""
+    """Return the stored data of the URL with the key `key`; None if the URL is not stored."""
     columns = ", ".join(PageRecord._fields)
     row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
     return None if row is None else PageRecord(*row)
 
 
 def read_trained_apprentice(path: Path) -> bytes | None:
-    """Return `Knowledge.trained_apprentice` of a file without reading the rest of the file."""
+    """Return the apprentice in a knowledge file as bytes, without reading the rest of the file."""
     with closing(open_knowledge_file(path)) as file:
         return _apprentice(file, path)
 
@@ -277,7 +278,7 @@ def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
 
 
 def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> None:
-    """Store an apprentice in a knowledge file, replacing an earlier apprentice."""
+    """Store an apprentice in a knowledge file, in place of an earlier apprentice."""
     digest = hashlib.sha256(trained_apprentice).hexdigest()
     file.execute(
         "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
@@ -286,14 +287,14 @@ def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> Non
 
 
 def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
-    """Estimate the rate of change of pages, as a Poisson process.
+    """Estimate how often pages change, as the rate of a Poisson process.
 
     The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
-    3 (2003), section 4.2. If X of n visits at intervals of length I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is larger,
-    because several changes between two visits count as one change. In this function, I is the mean
-    interval between visits. For smoothing, `_PRIOR_VISITS` imaginary visits with the mean share of
-    changes of all pages are added to n and X.
+    3 (2003), section 4.2. If X of n visits to a page at intervals of length I found a change, the
+    rate is -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is
+    larger, because several changes between two visits count as one change. The function uses the
+    mean interval between visits as I. For smoothing, the function adds `_PRIOR_VISITS` imaginary
+    visits to n, and the mean share of changes of all pages among these visits to X.
 
     Parameters
     ----------
@@ -315,7 +316,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
 
 class ChangeHistory(NamedTuple):
-    """History of the visits to pages; each attribute is an array of shape (n_pages,).
+    """History of the visits (fetches) of pages; each attribute is an array of shape (n_pages,).
 
     Attributes
     ----------
@@ -342,13 +343,14 @@ class ChangeHistory(NamedTuple):
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
-        """Return the value of a visit to each page, in relevant new pages per fetch.
+        """Return the value of fetching each page again, in relevant new pages per fetch.
 
         Let p be the probability that a page has changed. A changed page has the value r + h, its
-        relevance r plus its hub score h, because a changed hub has new links. A conditional
-        request for an unchanged page costs `cheap` fetches. With conditional requests, the value
-        of a visit is p (r + h) / (p + (1 - p) cheap), otherwise p (r + h). Each failed visit
-        halves the value. The value is 0 after `MAX_FAILURES` failed visits, and if p is below
+        relevance r plus its hub score h, because a changed hub has new links. The cost of a
+        conditional request for an unchanged page is the parameter `cheap`, a fraction of a fetch.
+        The value of a visit (fetch) is p (r + h) / (p + (1 - p) cheap) with conditional requests,
+        and p (r + h) otherwise. Each failed visit halves the value of the next visit. The value of
+        a visit is 0 after `MAX_FAILURES` failed visits, and if p is below
         `MIN_CHANGE_PROBABILITY`.
 
         Parameters
@@ -381,9 +383,9 @@ class NeighbourPrediction:
     """Predicts the relevance of a page from the most similar pages of earlier crawls.
 
     The similarity s of two pages is the cosine of their TF-IDF vectors. Let r be the relevance of
-    each of the `N_NEIGHBOURS` most similar pages, and m the mean relevance of all pages. The
-    prediction is the mean of r weighted by s, shrunk to m with a weight a, which is (sum of s r +
-    a m) / (sum of s + a).
+    each of the `N_NEIGHBOURS` most similar pages, s their similarities, m the mean relevance of
+    all pages, and a a constant weight. The prediction is (sum of s r + a m) / (sum of s + a), a
+    weighted mean of r that is shrunk to m.
 
     Parameters
     ----------

@@ -200,7 +200,7 @@ def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -
 
 
 def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
-    """Return the table ``meta``."""
+    """Return the table ``meta`` of a knowledge file as a dict."""
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
@@ -283,7 +283,7 @@ class _CheckedDatabase(Database):
     """A connection that raises `UserError` whenever it finds damage in the file."""
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
-        """Execute a statement."""
+        """Execute an SQL statement."""
         cursor: sqlite3.Cursor = self.cursor(_CheckedCursor)
         return cursor.execute(*statement)
 

@@ -49,8 +49,8 @@ class AlreadyLearnedError(UserError):
 def add_crawl(path: Path, crawl: CrawlRecord) -> UpdateCounts:
     """Add a crawl to the knowledge file at `path`; create the file if it does not exist.
 
-    The new knowledge file replaces the old file at the end. After an error, the old knowledge file
-    is unchanged.
+    At the end, the updated knowledge file replaces the old knowledge file. After an error, the old
+    knowledge file is unchanged.
 
     Raises
     ------

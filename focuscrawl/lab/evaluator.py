@@ -1,7 +1,7 @@
 """Evaluates crawls by page labels and by a second classifier that does not guide the crawl.
 
 A crawl also collects off-topic pages that the crawl's critic (classifier) wrongly judges relevant.
-The lab therefore also measures results by labels and by a second classifier. The labels are the
+The lab therefore also measures results by labels and by a second classifier. The lab uses the
 ``test`` rows of the label table, on which no critic is trained. The second classifier is of
 another kind than the critic, and is trained on the ``test`` rows only.
 """

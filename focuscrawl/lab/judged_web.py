@@ -1,7 +1,7 @@
 """Relevance and links of all pages of a recording, and the loss of an ideal crawl.
 
 The critic's judgements of the pages are kept in the cache folder. Judging fifty thousand pages
-takes a minute or two.
+takes one or two minutes.
 """
 
 from __future__ import annotations

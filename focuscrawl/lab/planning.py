@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
-    """Return all crawls of `study` (runs); each run follows the runs on which it depends.
+    """Return the crawls (runs) of a study, each after the crawls on which it depends.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 
 
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
-    """Return the start URLs of the sample with the number `draw`.
+    """Return the start URLs in the sample of start URLs with the number `draw`.
 
     If the study gives a portal file for the web, the start URLs are the URLs in the portal file.
     Otherwise sample 0 contains the URLs of the seeds file, and samples 1, 2, ... are random

@@ -98,7 +98,7 @@ def report_damage(path: Path, remedy: str = "") -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Results:
-    """Results of a study.
+    """The results of a study, as read from the folder of the study.
 
     Attributes
     ----------
@@ -235,7 +235,7 @@ def collect_results(
     failed: Mapping[str, str],
     evaluators: Mapping[str, Evaluator],
 ) -> Results:
-    """Write the tables of fetches and runs of all finished crawls of a study to `folder`.
+    """Write a table of all fetches and a table of all finished crawls of a study to `folder`.
 
     Parameters
     ----------

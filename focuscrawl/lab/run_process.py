@@ -55,7 +55,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 def crawl_runs(
     runs: Sequence[Run], processes: int, *, keep: bool = False
 ) -> Iterator[tuple[Run, str | None]]:
-    """Run the unfinished crawls, `processes` at a time, and yield each run when its crawl ends.
+    """Run the unfinished crawls of a study, `processes` at a time; yield each when it ends.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def crawl_runs(
 
 
 def runs_to_crawl(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
-    """Return the unfinished runs, and the finished runs whose deleted files another run needs."""
+    """Return the runs (crawls of a study) that must be executed, or executed again."""
     later = _dependent_runs(runs)
     todo: set[Run] = set()
     for run in reversed(runs):

@@ -149,14 +149,14 @@ class Contender:
 
     @property
     def depends_on(self) -> list[str]:
-        """Labels of the contenders whose crawls must finish before this contender's crawls."""
+        """Labels of the strategies whose crawls must finish before the crawls of this strategy."""
         labels = (self.trained_on, self.within, self.knows)
         return [label for label in labels if label is not None]
 
 
 @dataclass(frozen=True)
 class Study:
-    """Content of a study file.
+    """The content of a study file, which describes the crawls of a study.
 
     Attributes
     ----------
@@ -237,7 +237,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Name of the crawl in messages: web, topic, draw and label of the strategy."""
+        """Name of the crawl in messages, with web, topic, seed sample and strategy."""
         return f"{self.web} {self.topic}, draw {self.draw}, {self.contender.label}"
 
     @property
@@ -248,7 +248,7 @@ class Run:
 
     @property
     def fetches_path(self) -> Path:
-        """Path of the fetches."""
+        """Path of the file with the table of the crawl's fetches."""
         return self.folder / "fetches.parquet"
 
     @property
@@ -320,7 +320,7 @@ class Run:
         return not self.crawl_dir.exists() or lacks_apprentice or lacks_knowledge
 
     def record_done(self, cost: dict[str, float]) -> None:
-        """Write the file that marks the crawl as finished, with the cost of the crawl."""
+        """Write a file with the cost of the crawl, which marks the crawl as finished."""
         unfinished = self.folder / f"{_RECORD}.part"
         unfinished.write_text(
             json.dumps({"terms": self.conditions, "cost": cost}), encoding="utf-8"

@@ -1,4 +1,6 @@
-"""Reading of study files (TOML). Errors in a study file are found before the first crawl starts.
+"""Reads study files (TOML), which describe the crawls of a study.
+
+Errors in a study file are found before the first crawl starts.
 
 The keys of a study file are the fields of `Study`, `StudyWeb` and `Contender`.
 """
@@ -29,7 +31,7 @@ _LONGEST = 120  # characters
 
 
 def read_study(path: Path) -> Study:
-    """Read a study file (TOML), with environment variables for ``$NAME`` and ``${NAME}``.
+    """Read a study file (TOML); ``$NAME`` and ``${NAME}`` are environment variables.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tables of a study: long tables for pandas, and formatted tables for reports."""
+"""Computes the tables of a study, for pandas and for reports."""
 
 from __future__ import annotations
 
@@ -186,10 +186,10 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 
 
 def knowledge_chains(results: Results) -> list[list[str]]:
-    """Return lists of strategy labels; each crawl in a list starts with knowledge of the previous.
+    """Return lists of strategies (labels) in which each strategy's crawl learns from the previous.
 
-    If several strategies start with knowledge from the same crawl, each strategy ends a chain of
-    its own.
+    If several strategies start with knowledge from the same crawl, each of these strategies ends a
+    list of its own.
     """
     found = []
     for last in results.strategies:
@@ -204,7 +204,7 @@ def knowledge_chains(results: Results) -> list[list[str]]:
 def chain_curves(
     results: Results, chain: list[str]
 ) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
-    """Yield web, topic, draw, and the learning curves of a chain of crawls."""
+    """Yield the learning curves of a chain of crawls for each web, topic and seed sample."""
     labels = [
         *chain,
         *(
@@ -345,7 +345,7 @@ class StudyTable:
 
 
 def web_tables(results: Results, web: str) -> list[StudyTable]:
-    """Return the tables of one web: by strategy, by topic and, with an evaluator, by judge."""
+    """Return the tables of one web of a study, such as the losses by strategy and by topic."""
     runs = results.runs[results.runs["web"] == web]
     baseline = results.baseline
     oracles = [label for label, name in results.strategies.items() if name == ORACLE]

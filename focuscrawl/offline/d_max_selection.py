@@ -82,7 +82,7 @@ class Trial(NamedTuple):
 
     @property
     def balanced(self) -> float:
-        """The balanced accuracy."""
+        """The balanced accuracy of the predictions."""
         return (self.high + self.low) / 2.0
 
 
@@ -107,7 +107,7 @@ def cross_validate(
 ) -> list[Trial]:
     """Cross-validate the DOM offsets d_max = 0, ..., `MAX_D_MAX` on a finished crawl.
 
-    The class `Folds` describes the splits, which are the same for each call.
+    The class `Folds` splits the links into folds, which are the same for each call.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class Folds:
             self.of_urls[linked[held_out]] = fold
 
     def link_groups(self, source: int, targets: Ints) -> Ints:
-        """Return an id of the link target and the fold of the page for each link of a page."""
+        """Return a group id per link, computed from the link target and the fold of the page."""
         groups: Ints = targets * N_FOLDS + self.of_pages[source]
         return groups
 
@@ -345,7 +345,7 @@ def _check(store: CrawlStore, y: Floats) -> None:
 
 
 def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
-    """Return the quality (`Trial`) of the predictions at each d_max (largest DOM offset)."""
+    """Return the quality of the predictions at each d_max (largest DOM offset)."""
     high = y > HIGH_RELEVANCE
     calibrated = [_calibrate(each, y, fold) for each in predicted]
     p = np.clip(calibrated, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)

@@ -85,7 +85,7 @@ class CrawlLinks:
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Group URLs into sites by a rule of `SITE_RULES`, or by host if there are several."""
+        """Group URLs into sites by a rule of `SITE_RULES`; by default, a host is a site."""
         if rule is None:
             return Sites.by_host_or_none(self.source, self.final_target[self.target], self.host)
         return Sites.by_rule(rule, self.host, self.host_names)
@@ -132,7 +132,7 @@ class CrawlGraph:
         return [to for to in dict.fromkeys(self.targets.get(url, [])) if to != url]
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return each fetched URL, and None for each unfetched URL."""
+        """Return `urls`, with None in place of each URL that was not fetched."""
         return [url if url in self.targets else None for url in urls]
 
 

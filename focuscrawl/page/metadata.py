@@ -1,4 +1,4 @@
-"""Metadata of a page from headers and elements: canonical URL, robots rules, language."""
+"""Reads metadata of a page, such as the canonical URL, from headers and elements."""
 
 from __future__ import annotations
 

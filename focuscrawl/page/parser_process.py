@@ -275,7 +275,7 @@ def _close(parser: ParserProcess, owner: int) -> None:
 
 
 def serve(max_seconds: float) -> None:
-    """Run in the child process of a `ParserProcess`: parse the pages on standard input."""
+    """Parse the pages on standard input, in the child process of a `ParserProcess`."""
     serve_requests(_answer, max_seconds)
 
 

@@ -133,7 +133,7 @@ _PAGE_COLUMNS = dict.fromkeys(
 
 
 def pack_view(view: PageView) -> Iterator[bytes]:
-    """Serialise a page as lines of JSON for another process.
+    """Serialise a parsed page as lines of JSON for another process.
 
     Each attribute of the page becomes one line, so that no single call of the JSON encoder blocks
     the other threads for long.

@@ -198,7 +198,7 @@ class PageWords:
         return dict(zip(self.distinct, times.tolist(), strict=True))
 
     def split_characters(self, max_words: int) -> PageWords:
-        """Return at most `max_words` words; each character of Chinese, for example, is a word."""
+        """Return at most `max_words` words, with each Chinese character as a word."""
         text = "".join(self.distinct)
         if text.isascii() or _CHARACTER.search(text) is None:
             return self

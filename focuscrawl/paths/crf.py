@@ -130,7 +130,7 @@ def _log_sum(logs: Floats) -> Floats:
 
 
 class Sequences(NamedTuple):
-    """Concatenated chains of observations.
+    """Chains of observations (sequences), stored one after the other in one matrix.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Sequences(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Indices of all chains of one length, and the positions of their elements."""
+    """All chains of one length, with the positions of the elements of these chains."""
 
     nodes: Floats
     at: Ints
@@ -316,7 +316,7 @@ class Objective:
         self._check()
 
     def unpack(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Split the vector of all weights into feature weights by group, and edge weights."""
+        """Split the vector of all weights into feature weights and edge weights."""
         cut = self._features * len(self._groups)
         edge = np.zeros(self._structure.edges.shape)
         edge.flat[self._pairs] = weights[cut:]

@@ -1,4 +1,4 @@
-"""Scores URLs by the paths to them, and decides when to leave a site [C section 3.2]."""
+"""Scores URLs by the paths to the URLs, and decides when to leave a site [C section 3.2]."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ class SiteStopRule:
     In the paper [C], fetching stops when no link scores above a threshold. Scores are sums of
     rewards by a model that was trained on other sites, so a threshold has a different meaning on
     each site. The class `SiteStopRule` converts the model's probabilities to likelihood ratios
-    with a calibration. The class estimates the share of goal pages among the site's recent fetches
-    by maximum likelihood. The share is then used as the prior probability that a queued link leads
-    to a goal page.
+    with a calibration. The class `SiteStopRule` estimates the share of goal pages among the site's
+    recent fetches by maximum likelihood. The share of goal pages is the prior probability that a
+    queued link leads to a goal page.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class SiteStopRule:
         return len(self._evidence) >= self._seen + _EVERY
 
     def should_stop(self, goals: Floats) -> bool:
-        """Return whether to stop fetching pages of the site; to be called if `is_due` is true.
+        """Return whether to stop fetching pages of the site; call the method if `is_due` is true.
 
         The array `goals` contains the probability that each of the `WINDOW` best queued links
         leads to a goal page.
@@ -199,8 +199,8 @@ class _Site:
 class Forager:
     """Estimates the labels of the pages of each site, and scores the queued URLs.
 
-    A URL belongs to the first site with a link to the URL. Later links from other sites to the URL
-    are ignored.
+    A URL belongs to the site on which the first link to the URL was found. Links to the URL from
+    other sites are ignored.
 
     Parameters
     ----------

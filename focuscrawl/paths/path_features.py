@@ -41,7 +41,7 @@ _LONGEST_SHAPE = 5
 
 
 class UrlParts(NamedTuple):
-    """Parts of a URL.
+    """The parts of a URL, such as host, path and query.
 
     Attributes
     ----------

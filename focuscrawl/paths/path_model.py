@@ -63,8 +63,8 @@ class Calibration:
     """Calibrates the model's goal probabilities for sites on which the model is not trained.
 
     The training paths have only a few failure pages per goal page, and the L2 penalty shrinks the
-    weights. So on a new site the model gives off-topic pages a goal probability of 0.1 and goal
-    pages a probability of 0.5, although about one page in a hundred is a goal page.
+    weights. So on a new site the model gives off-topic pages a goal probability of about 0.1,
+    although only about one page in a hundred is a goal page. The function
     `focuscrawl.paths.path_training.calibrate` fits the likelihood ratios.
 
     Attributes
@@ -232,7 +232,7 @@ def _normalised(logs: Floats) -> Floats:
 
 
 class PathCritic:
-    """A `Critic` by which the relevance of a page is the probability that the page is a goal page.
+    """A `Critic` that uses the probability that a page is a goal page as the page's relevance.
 
     The critic reads only the page, while `focuscrawl.strategies.path_strategy` also uses the path
     to the page. The classes of the critic are the labels of pages, written as topic paths.
@@ -259,7 +259,7 @@ class PathCritic:
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
-    """Write a model to the new folder `out`.
+    """Write a path model to the new folder `out`.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ _PENALTY = 10.0  # C of the calibration; keeps the slope finite if models recogn
 
 
 class WebPages:
-    """The given pages of a web, and the links from these pages to these pages.
+    """The given pages of a web, and the links between these pages.
 
     Pages of a recording are read again at each access, and pages of the live Web are cached.
     """
@@ -301,7 +301,7 @@ def feature_sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequence
 
 
 class Examples(NamedTuple):
-    """Arguments of `ChainCRF.fit`."""
+    """Training examples, as arguments of the method `ChainCRF.fit`."""
 
     sequences: Sequences
     known: Bools
@@ -311,17 +311,16 @@ class Examples(NamedTuple):
 def training_examples(
     corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates
 ) -> Examples:
-    """Return training examples: whole paths, and paths cut off after a link.
+    """Return whole paths, and paths that are cut off after a link, as training examples.
 
     A crawl scores a link before the page is fetched. In whole paths the many words of pages
     explain the labels so well that the weights of the few words of links stay small. In a path
     that is cut off after a link, only the link predicts the label of the next page.
 
     If m training examples have the same pages except the last page, each example has the weight 1
-    / m. With weight 1, the model would memorise the words of a page on a hundred paths, and
-    classify a list of goal pages on another site as a failure page. If n paths start with the same
-    cut-off path, its weight is sqrt(n) / m, because few cut-off paths lead to a list of goal
-    pages.
+    / m. With the weight 1 for each example, the model would memorise the words of a page that is
+    on a hundred paths. A cut-off path with which n paths start has the weight sqrt(n) / m, because
+    few cut-off paths lead to a list of goal pages.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)

@@ -27,8 +27,8 @@ class PathStates:
     Let K be the number of labels. The state number k < K is the page state of label k. In figure
     1b of [C], each label k also has a link state with the number K+k. In figure 1a of [C], links
     are transitions, and the state number K+K*j+k is a link from a page of label j to a page of
-    label k. Only page state j precedes the link state K+K*j+k, and only page state k follows, so
-    the features of the link are features of the transition from label j to label k.
+    label k. Only page state j precedes the link state K+K*j+k, and only page state k follows the
+    link state. So the features of a link are features of the transition between the labels.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class PathStates:
 
     @classmethod
     def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
-        """Return states for labelled pages.
+        """Return the states of a chain model for paths in which every page has a label.
 
         Any page label may follow any other page label. The chain model learns how often failure
         pages follow failure pages, and other evidence can outweigh this frequency. If failure
@@ -69,13 +69,13 @@ class PathStates:
     def partially_supervised(
         cls, farthest: int, *, one_state: bool = False, tied: bool = True
     ) -> PathStates:
-        """Return states for paths of which only the last page has a label [C section 3.1.2].
+        """Return the states for paths in which only the last page has a label [C section 3.1.2].
 
         A page of state i is i clicks before the next goal page, for i = 1 ... `farthest`. Pages of
         the state `farthest` may be more clicks before the next goal page. A page of state i is
         followed by a page of state i - 1 or by a failure page. Goal pages and failure pages are
         followed by pages of any state. If `tied` is set, states of similar distance share features
-        in a binary hierarchy. Otherwise each distance has its own features.
+        in a binary hierarchy. If `tied` is not set, each distance has its own features.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -163,11 +163,11 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
     """Return the reward of each state, float64 (states,), in [0, 1]; state 0 is a goal page.
 
     The value V of a state at a position of a path is the discounted probability of reaching a goal
-    page, as follows:
+    page, by the following formula:
 
         V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'), V_i(goal) = 1.
 
-    The value V is 0 after the end of the path. The reward of a state is its mean value over all
+    After the end of a path, the value V is 0. The reward of a state is its mean value over all
     positions of the training paths, weighted by the probability of the state. The reward of a
     state with probability 0 is 0.
 
@@ -216,12 +216,12 @@ def printed_rewards(
     position n, the reward is 1 for a goal page and 0 for other states. The reward of a state is
     the mean of its rewards at the positions n-k for k = 1 ... n-1, weighted by gamma^k and
     averaged over all paths. Rewards are scaled to a maximum of 1, which does not change the order
-    of links by reward. Equation 4 is printed with a sum up to k = n, but equation 3 does not
-    define R_0, so k = n is left out.
+    of links by reward. Equation 4 of [C] is printed with a sum up to k = n, but equation 3 does
+    not define R_0, so k = n is left out.
 
     If `pages_only` is set, the positions of sequences are pages, links are transitions, and the
-    index k of a page in equation 4 starts at 0. If k started at 1, the goal state, which occurs
-    only at the last position, would get no reward.
+    index k of a page in equation 4 starts at 0. If the index k started at 1, the goal state, which
+    occurs only at the last position, would get no reward.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):

@@ -167,7 +167,7 @@ class Walk:
         )
 
     def finish_path(self, *, goal: bool) -> Walk:
-        """Save the path to the current page as a path to a goal or failure page, and go back."""
+        """Save the path to the current page, which is a goal or failure page, and go back."""
         ending = GOAL if goal else FAIL
         path = SitePath(self.pages, (*self.labels[:-1], ending))
         return replace(self, saved=(*self.saved, path)).back()
@@ -215,11 +215,11 @@ def extract_paths(
 ) -> list[SitePath]:
     """Return paths from `start` to goal pages and to failure pages, as a person might follow them.
 
-    A person who wants all goal pages looks for pages that list goal pages. So goal pages are
-    assigned greedily to pages that link to goal pages. The page that lists the most remaining goal
-    pages relative to the clicks from `start` comes first. A path to a failure page branches off
-    from a path to a goal page, by a link to a page that links to no goal page. Sometimes further
-    clicks follow.
+    A person who wants all goal pages looks for pages that list goal pages. So the function
+    greedily chooses list pages, first the page that lists the most remaining goal pages relative
+    to the clicks from `start`. The paths to the listed goal pages lead through the chosen page. A
+    path to a failure page branches off from a path to a goal page, by a link to a page that links
+    to no goal page. Sometimes further clicks follow before the path ends at a failure page.
 
     Parameters
     ----------

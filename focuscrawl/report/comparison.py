@@ -120,7 +120,7 @@ def describe_relevant_counts(
 ) -> str | None:
     """Describe how many relevant pages each crawl found in the same number of fetches.
 
-    The result is None if topics, webs or critics differ.
+    The result is None if the crawls have different topics, webs or critics.
     """
     if not all(_comparable(summary, summaries[0]) for summary in summaries):
         return None
@@ -258,7 +258,7 @@ class _PagePart:
         yield from zip(pages.index, pages["title"], a, b, strict=True)
 
     def best(self) -> dict[str, Any]:
-        """Return the number of pages, the number of relevant pages, and the first pages."""
+        """Return the number of pages and of relevant pages, and the most relevant pages."""
         return {
             "pages": len(self._pages),
             "relevant": self._relevant,

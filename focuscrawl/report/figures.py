@@ -275,7 +275,7 @@ def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
 
 
 def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
-    """Draw learning curves."""
+    """Draw the learning curves of crawls in one figure."""
     return curves_figure(
         {curve.label: curve_points(curve) for curve in curves},
         columns=2,

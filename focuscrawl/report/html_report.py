@@ -40,7 +40,7 @@ _ALARMS = 10
 def crawl_section(
     label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
 ) -> dict[str, Any]:
-    """Return the values of one crawl for the template.
+    """Return the values of one crawl for the report's HTML template.
 
     The list of the best pages does not include seeds. The lists of events, models and alarms
     include only the latest entries.

@@ -1,7 +1,7 @@
 """Computes harvest rate, loss rate and other measures of a crawl (methods.md 1).
 
-Time is counted in fetches, not in seconds. All fetches count. Redirects, errors, exact duplicates
-and documents other than HTML have relevance 0.
+Time is counted in fetches, not in seconds. All fetches of a crawl count, whatever their outcome.
+Redirects, errors, exact duplicates and documents other than HTML have relevance 0.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def moving_harvest_rate(pages: pd.DataFrame, window: int | None = None) -> pd.Se
 
 
 def relevance_histogram(pages: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
-    """Count fetches by relevance.
+    """Return the number of fetches in each range of relevance.
 
     Returns
     -------

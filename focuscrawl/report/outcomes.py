@@ -91,7 +91,7 @@ def is_error(name: str) -> bool:
 
 
 class RunState(NamedTuple):
-    """State of a crawl."""
+    """The state of a crawl, which says whether a process is running the crawl."""
 
     running: bool  #: a process holds the lock of the crawl's folder
     #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
@@ -100,7 +100,7 @@ class RunState(NamedTuple):
 
 
 def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0) -> RunState:
-    """Return the state of a crawl as text, such as running or the reason why it stopped."""
+    """Return the state of a crawl as text, such as the reason why the crawl stopped."""
     folder = CrawlFolder(Path(store.location).parent)
     while True:  # until the process has not changed while the store was read
         doing = folder.phase
@@ -177,10 +177,10 @@ def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: st
 def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time that a crawl spent fetching, and the number of fetches in that time.
 
-    The time between two fetches does not count if a run started or stopped in between, or if the
-    time is longer than `MAX_GAP`. The first fetch of a run is not counted, because the store does
-    not contain the start time of the fetch. Fetches can be recorded out of order, so only times
-    that are later than the times of all earlier fetches count.
+    The time between two fetches does not count if a run of the crawl started or stopped in
+    between, or if the time is longer than `MAX_GAP`. The first fetch of a run is not counted,
+    because the store does not contain the start time of the fetch. Fetches can be recorded out of
+    order, so only times that are later than the times of all earlier fetches count.
     """
     stops = {event.seq for event in History(store).events("start", "stop")}
     times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))

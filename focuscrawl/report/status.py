@@ -59,7 +59,7 @@ class RecentSpeed:
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a crawl."""
+    """The status of a crawl, as printed by ``focuscrawl status``."""
 
     about: str  #: topic, strategy and web in a line
     running: bool  #: a process holds the lock of the crawl's folder
@@ -135,7 +135,7 @@ def crawl_title(store: CrawlStore) -> str:
 
 
 def describe_model(model: int, behind: int) -> list[str]:
-    """Return a text about the latest model in a list, which is empty without a model."""
+    """Return a text about the latest model as a list of one element; [] without a model."""
     return [f"model {model}, trained {pluralize(behind, 'fetch')} ago"] if model else []
 
 
@@ -253,7 +253,7 @@ class ControlledCrawl:
 
     @property
     def has_new_budget(self) -> bool:
-        """True if a new budget was sent to the crawl and the crawl has not read it yet."""
+        """True if the crawl has not yet read a new budget that was sent to the crawl."""
         return self._control.budget is not None
 
     def status(self) -> Status:

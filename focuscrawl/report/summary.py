@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
@@ -292,8 +293,10 @@ class Summary:
     @property
     def web_title(self) -> str:
         """Readable name of the crawled web, such as the live Web or a recording."""
-        web = self.identity.get("web", "live")
-        return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
+        if self.identity.get("web", "live") == "live":
+            return "the live Web"
+        name = self.identity.get("web_name", "a recorded web")
+        return f"the synthetic web {name}" if re.split("[:@]", name)[0] == "demo" else name
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the summary as pairs of name and value, without the hosts."""
@@ -341,7 +344,7 @@ class Summary:
 
     @property
     def folder(self) -> str:
-        """Path of the crawl's folder."""
+        """Path of the folder of the crawl."""
         return str(Path(self.store_path).parent)
 
     def text(self) -> str:
@@ -436,7 +439,7 @@ def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the fetch at which its training started."""
+    """Return the version of the last model, and the fetches when its training started."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

@@ -161,7 +161,7 @@ class PageLinks:
 
     @classmethod
     def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> PageLinks:
-        """Read up to `n` links in each direction of the URL with the ID `url`."""
+        """Read up to `n` links on the page with the ID `url`, and `n` links to the page."""
         into = store.rows(f"{_SOURCES} WHERE l.target = ? ORDER BY l.id LIMIT ?", (url, n))
         out = _out(store, url, n + 1)
         return cls(

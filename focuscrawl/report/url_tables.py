@@ -69,10 +69,10 @@ def write_sorted_copy(store: CrawlStore, path: Path) -> None:
     """Write an indexed copy of the numbers and scores in a crawl's store to the new file `path`.
 
     A new model changes the scores of all queued URLs, so database indexes in the store itself
-    would slow the crawl down. Only the sorted copy has these indexes. When rows are read, the
-    sorted copy is joined with the texts of the store. The sorted copy has the state of the crawl
-    at the time of copying. Copying a million URLs takes some seconds. The memory for copying does
-    not grow with the crawl.
+    would slow the crawl down. Only the sorted copy of the store has database indexes for sorting.
+    When rows are read, the sorted copy is joined with the texts of the store. The sorted copy has
+    the state of the crawl at the time of copying. Copying a million URLs takes some seconds. The
+    memory for copying does not grow with the crawl.
 
     Parameters
     ----------
@@ -442,7 +442,7 @@ class MappedHost(NamedTuple):
 
 
 class HostMap(NamedTuple):
-    """The hosts with the most relevant pages, and the links between them."""
+    """The hosts with the most relevant pages, and the links between these hosts."""
 
     #: the most relevant pages first; with equally many, the fewest fetches first
     hosts: list[MappedHost]

@@ -71,7 +71,8 @@ def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) 
     """Describe URLs of busy hosts that were queued with better scores when a page was fetched.
 
     The text counts URLs that were found before the fetch of the page, and that were fetched later
-    or are still queued. The last scores of these URLs are compared with the score of the page.
+    or are still queued. The function compares the last scores of these other URLs with the score
+    of the page.
 
     Parameters
     ----------
@@ -238,7 +239,7 @@ class Explanation:
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:
-        """Explain a URL from the store.
+        """Return the explanation of a URL's state and score, read from the store.
 
         Raises
         ------

@@ -32,10 +32,11 @@ _MIN_EXAMPLES = 10  # judged URLs for a training
 
 
 def update_bucket(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Add a round's new links to a bucket (group of hosts), and update the scores of its URLs.
+    """Add the new links of a round to a bucket (group of hosts), and re-score its URLs.
 
-    A repeated call does nothing. The result contains the processor time for ``read`` (known URLs),
-    ``join`` (new links), ``score``, ``rank`` (queued URLs) and ``write``.
+    If the task has already finished, the function only reads the result. The result contains the
+    processor time for ``read`` (known URLs), ``join`` (new links), ``score``, ``rank`` (queued
+    URLs) and ``write``.
     """
     tables, name, timer = context.tables, f"{bucket:03}/{round_:05}", CpuTimer()
     if not tables.has(f"candidates/{name}"):

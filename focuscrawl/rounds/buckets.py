@@ -36,12 +36,12 @@ _URL_IN_MEMORY = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(
 
 
 def bucket_of(url: str, buckets: int) -> int:
-    """Return the bucket (group of hosts) to which a URL's host belongs."""
+    """Return the number of the bucket (group of hosts) that contains a URL's host."""
     return hashed_id(host(url)) % buckets
 
 
 class BucketUrls:
-    """The URLs of a bucket (group of hosts) after a round (batch of fetches), as columns.
+    """The URLs of one bucket (group of hosts) after a round (batch of fetches).
 
     Attributes
     ----------
@@ -70,12 +70,12 @@ class BucketUrls:
         return np.searchsorted(self.ids, ids)
 
     def known(self, ids: Ints) -> Bools:
-        """Return, for each URL id, whether the bucket contains the URL, bool (n,)."""
+        """Return, for each URL id, whether the bucket of hosts contains the URL, bool (n,)."""
         at = np.minimum(self.positions(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
     def is_known(self, url: str) -> bool:
-        """Return whether the bucket contains a URL."""
+        """Return whether the bucket of hosts contains a URL."""
         return bool(self.known(np.array([hashed_id(url)], np.int64))[0])
 
     def rows(self, places: Ints) -> pa.Table:
@@ -149,7 +149,7 @@ class BucketUrls:
         return at[np.lexsort([self.found[at], -self.score[at]])][:most]
 
     def changed_rows(self) -> pa.Table:
-        """Return the table rows of the URLs that the current round has added or changed."""
+        """Return the table rows of URLs that the current round of fetches has added or changed."""
         return self.rows(np.flatnonzero(self._changed))
 
 
@@ -179,7 +179,7 @@ class RoundUrls(UrlTable):
         self.first: set[int] = set()
 
     def is_own(self, number: int) -> bool:
-        """Return whether the current round may fetch a URL, given its id."""
+        """Return whether the current round of fetches may fetch the URL with a given id."""
         if number in self.chosen:
             return True
         new = self._new.get(number)
@@ -190,13 +190,13 @@ class RoundUrls(UrlTable):
         return new
 
     def decided(self) -> Iterator[int]:
-        """Yield the ids of the URLs that the current round has fetched, queued or excluded."""
+        """Yield the ids of URLs that were fetched, queued or excluded in the current round."""
         for number in range(len(self)):
             if self.state(number) != UNFOLLOWED and self.is_own(number):
                 yield number
 
     def set_foreign_score(self, number: int, score: float) -> None:
-        """Leave a URL that the current round may not fetch to later rounds."""
+        """Leave a URL to later rounds of fetches, because the current round may not fetch it."""
         if score == math.inf:
             self.first.add(number)
 
@@ -215,7 +215,7 @@ class RoundLimits(Traps):
         self._before = before
 
     def reset(self) -> None:
-        """Reset the limits on hosts and URL patterns to their state before the round."""
+        """Reset the limits on hosts and URL patterns to their values before the round."""
         super().reset()
         self.quotas = self._before()
 

@@ -1,4 +1,4 @@
-"""Data that every task of a crawl in rounds needs, and duplicate detection over all rounds."""
+"""Data that every task of a crawl in rounds (batches of fetches) needs."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class CpuTimer:
 
 
 class RoundTime(NamedTuple):
-    """Time limit, and fetch limit per host, of a bucket in one round of a live crawl.
+    """Time limit and fetch limit per host for a bucket of hosts in a round of fetches.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class RoundTime(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], share: float, seconds: float | None) -> Self:
-        """Return the limits of a round for a bucket, computed from the download delay.
+        """Return the limits of a round of fetches, computed from the download delay.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class RoundTimeout(Part):
         return self._is_over
 
     def stop_reason(self) -> str | None:
-        """Return the stop reason ``TIME_OVER`` if the time limit is over, else None."""
+        """Return a stop reason if the time limit is over, else None."""
         return TIME_OVER if self._is_over else None
 
 
@@ -157,7 +157,7 @@ class RoundsContext:
         return strategy
 
     def load_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
-        """Load the latest model up to a given round into a strategy, if one was trained."""
+        """Load the latest model trained up to a given round of fetches into a strategy."""
         committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
             return None
@@ -169,7 +169,7 @@ class RoundsContext:
         return lesson
 
     def quotas(self, bucket: int, until: int) -> Quotas:
-        """Return the limits on the hosts and URL patterns of a bucket after a round."""
+        """Return the limits on hosts and URL patterns of a bucket after a round of fetches."""
         names = self.tables.bucket_tables("quotas", bucket, until)
         if not names:
             return Quotas()
@@ -179,7 +179,7 @@ class RoundsContext:
         return Quotas.from_rows(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
     def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
-        """Return the file with a bucket's rates of relevant fetches per directory and URL pattern.
+        """Return the file with the rates of relevant fetches per directory and URL pattern.
 
         The result is the file name and the content of the file, or None if no rates are stored.
         """
@@ -203,16 +203,17 @@ def content_id(digest: bytes) -> int:
 
 
 def content_bucket(content: int, buckets: int) -> int:
-    """Return the number of the bucket that stores a content id."""
+    """Return the number of the bucket (group of hosts) that stores a content id."""
     return content % buckets
 
 
 class BucketDuplicates(Duplicates):
     """Detects duplicates of pages that any earlier round (batch of fetches) has fetched.
 
-    All URLs of a page are on one host, so the bucket of the host stores these URLs. Content ids
-    are divided among the buckets by `content_bucket` and read on demand. Equal pages that
-    different buckets fetch in the same round are not detected.
+    All URLs of a page are on one host, so the bucket (group of hosts) with this host stores the
+    URLs. The function `content_bucket` divides content ids among the buckets. Content ids are read
+    on demand. Equal pages that are fetched for different buckets in the same round (batch of
+    fetches) are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -304,7 +305,7 @@ def _contents(root: str, bucket: int, until: int) -> _PageIndex:
 
 
 class BucketNearDuplicates(NearDuplicates):
-    """Detects near-duplicates, also of the latest pages of earlier rounds in a bucket."""
+    """Detects near-duplicates, also of pages that earlier rounds (batches) have fetched."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)
@@ -322,7 +323,7 @@ class BucketNearDuplicates(NearDuplicates):
         self._last = found[-_MAX_SKETCHES:]
 
     def reset(self) -> None:
-        """Forget the pages of the current round, and keep the pages of earlier rounds."""
+        """Forget the pages of the current round of fetches, but not of earlier rounds."""
         super().reset()
         for url, sketch in self._last:
             self.remember(self._crawl.urls.add(url, 0, None), sketch)

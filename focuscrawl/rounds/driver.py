@@ -1,4 +1,4 @@
-"""Runs a crawl in rounds, each of which selects URLs, fetches them, and trains the model."""
+"""Runs a crawl in rounds, each of which selects and fetches URLs and trains the model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def parse_round_size(written: object) -> float:
-    """Parse the size of a round, which is a share of the budget or a number of fetches.
+    """Parse the size of a round of fetches, as a share of the budget or a number of fetches.
 
     Raises
     ------
@@ -320,7 +320,7 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
 
 
 def choose_urls(tables: Tables, n_buckets: int, number: int, most: int) -> list[int]:
-    """Select the `most` best URLs for a round among the candidates of all buckets.
+    """Select the URLs for the next round of fetches from the candidates of all buckets of hosts.
 
     URLs beyond the limits of their host or URL pattern are selected only if all candidates are
     beyond the limits.

@@ -1,4 +1,4 @@
-"""Fetches the URLs of one round and one bucket (group of hosts), and writes the tables."""
+"""Fetches the URLs of one round (batch) and one bucket (group of hosts), and writes tables."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FAILURES = ("error", "store_error")  # stop reasons after which a round can be 
 
 
 class RoundOutput(Part):
-    """Writes the tables of one round and one bucket when the bucket's crawl stops.
+    """Writes the tables of one round (batch) and bucket (group of hosts) when its crawl stops.
 
     Nothing is written if the crawl was interrupted or failed, because the crawl can be resumed.
     """
@@ -117,7 +117,7 @@ def write_tables(
     generosity: int,
     judged: bytes,
 ) -> None:
-    """Write the tables of one round and one bucket, with the table of pages last.
+    """Write the tables of one round (batch) and one bucket (group of hosts), the pages last.
 
     Parameters
     ----------
@@ -245,9 +245,10 @@ def _duplicate_keys(row: Mapping[str, Any], url: str) -> dict[str, Any]:
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Fetch the URLs that a round has selected from a bucket (group of hosts).
 
-    A repeated call does nothing. The round fetches as many URLs as were selected. A new URL of the
-    bucket's hosts replaces a selected URL with a lower score. So a large round also follows links
-    found in the same round, which the model of the previous round has scored.
+    A repeated call does nothing. The number of fetches is the number of selected URLs. But if a
+    new URL on one of the bucket's hosts is found with a better score than a selected URL, the new
+    URL is fetched instead. So a large round (batch of fetches) also follows links found in the
+    same round, which the model of the previous round scores.
 
     Returns
     -------
@@ -274,7 +275,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlConfig) -> Crawl:
-    """Open the crawl that fetches a round's URLs in one bucket; its end writes the tables.
+    """Open the crawl that fetches the URLs selected from one bucket (group of hosts).
 
     Parameters
     ----------
@@ -335,7 +336,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
 
 
 def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Write the tables of a round from an ordinary crawl in a folder, which stays unchanged.
+    """Write the tables of a round of fetches from an ordinary crawl in a folder.
 
     Parameters
     ----------

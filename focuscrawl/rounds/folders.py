@@ -155,7 +155,7 @@ class _Selection:
         return rows
 
     def pages(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the table rows of fetched pages, ordered by round and bucket."""
+        """Yield the table rows of fetched pages, ordered by round (batch) and bucket of hosts."""
         for name in self._page_tables():
             rows = self._context.tables.read(name, columns)
             if self._pages is not None:
@@ -163,7 +163,7 @@ class _Selection:
             yield from rows.to_pylist()
 
     def links(self, bucket: int) -> Iterator[dict[str, Any]]:
-        """Yield the links to URLs of a bucket, in the order of the linking pages."""
+        """Yield the links to URLs of a bucket of hosts, in the order of the linking pages."""
         for rows in self._evidence(bucket):
             yield from rows.to_pylist()
 

@@ -1,4 +1,4 @@
-"""Fetches one round's URLs of one bucket from the live Web, in a child process with Scrapy."""
+"""Fetches the URLs of one bucket (group of hosts) from the live Web in a child process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOCK_TIMEOUT = 30.0  # seconds to wait for an earlier process of the task
 
 
 class LiveFetchFolder:
-    """The crawl folder for the live fetches of one round and one bucket (group of hosts).
+    """The crawl folder for live fetches of one round (batch) and one bucket (group of hosts).
 
     If the tables are on this machine, the crawl folder is next to the tables, and a repeated task
     resumes the crawl in the folder. If the tables are on remote storage, the crawl folder is
@@ -96,7 +96,7 @@ class LiveFetchFolder:
         snapshot.unlink()
 
     def close(self) -> None:
-        """Remove the crawl folder after the round is finished."""
+        """Remove the crawl folder after the round of fetches is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -109,9 +109,9 @@ def keep_recordings(tables: Tables, folder: Path, bucket: int, round_: int) -> N
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     """Fetch the URLs selected from a bucket (group of hosts) with the spider ``round``.
 
-    A `LiveFetchFolder` keeps the fetches until the round is over, so a repeated task continues
-    after the last fetch. The child process exits when this process exits, so two processes never
-    send requests to one host.
+    A `LiveFetchFolder` keeps the fetches until the round (batch of fetches) is over, so a repeated
+    task continues after the last fetch. The child process exits when its parent process exits, so
+    two processes never send requests to one host.
 
     Raises
     ------

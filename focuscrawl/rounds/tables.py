@@ -25,10 +25,10 @@
     ``rounds.lock``         lock of the process that crawls on this machine
     ======================= ====================================================================
 
-In the following file names, R is the number of a round, and B is the number of a bucket. Files of
-``urls``, ``evidence``, ``known`` and ``contents`` are merged, and a file ``LAST-FIRST`` contains
-all rounds from FIRST to LAST. The number of merged files grows with the logarithm of the number of
-rounds.
+In the following file names, R is the number of a round (batch of fetches), and B is the number of
+a bucket (group of hosts). Files of the tables ``urls``, ``evidence``, ``known`` and ``contents``
+are merged. A merged file with the name ``LAST-FIRST`` contains all rounds from FIRST to LAST. The
+number of merged files grows with the logarithm of the number of rounds (batches of fetches).
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ CHOSEN = pa.schema(
 class Tables:
     """Reads and writes the files of one crawl in rounds.
 
-    Every method raises `UserError` if a file cannot be read or written, is damaged, or is reached
-    through a symbolic link, because the tables may come from an untrusted person.
+    Every method raises `UserError` if a file cannot be read or written, or is damaged. The methods
+    also refuse symbolic links, because the tables may come from an untrusted person.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ class Tables:
             return [each.base_name for each in self._files.get_file_info(selector)]
 
     def remove(self, folder: str) -> None:
-        """Remove a folder if it exists."""
+        """Remove a folder, if the folder exists."""
         if self.exists(folder):
             with self._reporting_access_errors(folder):
                 self._files.delete_dir(f"{self._base}/{folder}")
@@ -263,7 +263,7 @@ class Tables:
     def locked(self) -> Iterator[None]:
         """Prevent other processes of this machine from using the tables during a ``with`` block.
 
-        Remote storage has no locks.
+        Tables on remote storage cannot be locked.
 
         Raises
         ------
@@ -405,7 +405,7 @@ class Tables:
             yield from file.iter_batches(1000, columns=columns, use_threads=False)
 
     def bucket_tables(self, kind: str, bucket: int, until: int) -> list[str]:
-        """Return the names of a bucket's tables for all rounds up to `until`, in order."""
+        """Return the names of a bucket's tables for all rounds of fetches up to `until`."""
         found: list[str] = []
         for table in reversed(self._in_order(f"{kind}/{bucket:03}")):
             if table.last <= until:
@@ -414,7 +414,7 @@ class Tables:
         return found
 
     def incoming(self, kind: str, bucket: int, round_: int) -> list[str]:
-        """Return the names of the tables that all buckets wrote for one bucket in a round."""
+        """Return the names of the tables written for one bucket of hosts in a round of fetches."""
         folder = f"{kind}/{round_:05}"
         names = sorted(name.removesuffix(".parquet") for name in self.files(folder))
         return [f"{folder}/{name}" for name in names if name.endswith(f"-{bucket:03}")]
@@ -429,11 +429,11 @@ class Tables:
         by_id: bool = False,
         group: int | None = None,
     ) -> None:
-        """Add the rows of a round to a table of a bucket, and merge small files of the table.
+        """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Because of the merging, each row is written about log2(rounds) times [1]_. A task needs no
-        more memory than for a table of 64 MiB. Files that were merged stay until the round is
-        over, see `remove_obsolete`.
+        Because files are merged, each row is written about log2(rounds) times [1]_. A task needs
+        no more memory than for a table of 64 MiB. Files that were merged are kept until the round
+        of fetches is over, see `remove_obsolete`.
 
         Parameters
         ----------
@@ -468,7 +468,7 @@ class Tables:
         self.write_table(f"{folder}/{round_:05}{ending}", merged, group)
 
     def remove_obsolete(self, buckets: int, round_: int, learned_from: int) -> None:
-        """Remove files that were merged, and files that no later round needs, after a round.
+        """Remove files that were merged, and files that no later round of fetches needs.
 
         Parameters
         ----------

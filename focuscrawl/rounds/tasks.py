@@ -78,7 +78,7 @@ class Master(Protocol):
     def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Run tasks and return their results; a task may run more than once.
+        """Run tasks and return the results of the tasks; a task may run more than once.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class LocalMaster:
     def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Run tasks in processes of this machine and return their results."""
+        """Run tasks in processes of this machine, and return the results of the tasks."""
         kept = []
         try:
             for done in (

@@ -38,8 +38,8 @@ _TEXT_PIPELINE_ORDER = 950  # in ITEM_PIPELINES
 class FocusedSpider(scrapy.Spider):
     """Crawls the pages of a topic; ``focuscrawl crawl --help`` lists the spider arguments.
 
-    The spider opens a `focuscrawl.crawl.Crawl` from its arguments, and yields one item for each
-    fetch.
+    The spider opens a `focuscrawl.crawl.Crawl` from the spider arguments, and yields one item for
+    each fetch.
     """
 
     name = "focused"
@@ -130,7 +130,7 @@ def open_spider_crawl(
     check_feeds(settings)
     LinkRequestSettings.of(spider, config)
     check_port(config.metrics_port, config.metrics_address)
-    instance_sink(config.instances)
+    instance_sink(config)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
         config = _config_for_own_spider(config, spider.name)

@@ -220,7 +220,7 @@ class CrawlStore:
 
 
 def find_damage() -> UserError | None:
-    """Check every value of the stores that this process opened without a full check.
+    """Check every value of all open stores that were opened without a full check.
 
     Returns
     -------

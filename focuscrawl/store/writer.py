@@ -1,8 +1,8 @@
 """Writes records to the crawl store in a background thread.
 
-If the database refuses values of one page, such as a number that is too large, the crawl continues
-and stores the fetch of that page without its contents. If the database is full or damaged, the
-writer stops.
+If the database refuses a value of a page, such as a number that is too large, the writer stores
+the fetch without the page's contents, and the crawl continues. If the database is full or damaged,
+the writer stops.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StoreWriter:
     A record is committed completely or not at all, about 50 ms after the call of `put`. Records
     that arrive during a transaction belong to the next transaction (group commit). So with a slow
     disk, transactions become larger, and the event loop is not blocked. If the database refuses a
-    record, the writer writes the record without its contents (`without_contents`).
+    record, the writer writes the record without the contents of its pages (`without_contents`).
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ def rewrite(
     identity: Mapping[str, str],
     event: tuple[int, str, str],
 ) -> None:
-    """Replace relevance, scores and models in one transaction after a change of the critic.
+    """Replace page relevance, scores and models in one transaction for a new critic.
 
     Parameters
     ----------
@@ -185,8 +185,8 @@ def is_refused(error: Exception) -> bool:
     """Return whether an SQLite error means that a value of a record is invalid.
 
     A missing value is an invalid value, because SQLite stores NaN as a missing value. Other
-    violations of the schema are program errors, because the store then contradicts the state of
-    the crawl.
+    violations of the database schema are program errors, because the store then contradicts the
+    crawl's data in memory.
     """
     if isinstance(error, sqlite3.IntegrityError):
         return str(error).startswith("NOT NULL")
@@ -197,7 +197,8 @@ def without_contents(record: VisitRecord, why: str) -> VisitRecord:
     """Return a record that SQLite refused, without the contents of its pages.
 
     The fetches keep their positions, and `why` becomes the error message of the fetches. URLs and
-    hosts keep their ids, because later records refer to the ids. Events are not changed.
+    hosts keep their ids, because later records refer to the ids. The events in the record are not
+    changed.
     """
     error = f"{NOT_STORED}: {_plain(why)}"
     return VisitRecord(

@@ -48,6 +48,7 @@ class ApprenticeStrategy(Strategy):
     """
 
     learns = True
+    emits_instances = True
     expects_relevance = True
     in_rounds = True
 
@@ -107,7 +108,7 @@ class ApprenticeStrategy(Strategy):
         return self._apprentice.is_training_due()
 
     def learn(self) -> ModelUpdate:
-        """Train a new model."""
+        """Train a new model on links whose targets were fetched."""
         update = self._apprentice.learn()
         return _model_update(update, update.snapshot.observed)
 
@@ -194,6 +195,7 @@ def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
         urls=learned.urls,
         scores=_rounded(learned.scores),
         model=learned,
+        training_set=learned.training_set,
     )
 
 

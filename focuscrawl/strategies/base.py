@@ -14,6 +14,7 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from focuscrawl.apprentice.instances import TrainingSet
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.knowledge import Knowledge
@@ -28,7 +29,7 @@ _MAX_COUNT = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class StrategyContext:
-    """The parts of a crawl that a strategy can use when it is created.
+    """The parts of a crawl that the constructor of a strategy can use.
 
     Attributes
     ----------
@@ -125,6 +126,7 @@ class ModelUpdate:
     urls : int64 (m,), all queued URLs
     scores : float64 (m,), scores of `urls`
     model : data for `Strategy.adopt`
+    training_set : the training instances, if the strategy has `Strategy.emits_instances`
     """
 
     version: int
@@ -135,6 +137,7 @@ class ModelUpdate:
     urls: Ints
     scores: Floats
     model: Any
+    training_set: TrainingSet | None = None
 
 
 def check_number(option: str, value: object, least: float, most: float = math.inf) -> None:
@@ -175,6 +178,9 @@ class Strategy(ABC):
     ----------
     learns : bool
         Whether the strategy trains a model while the crawl runs.
+    emits_instances : bool
+        Whether each `ModelUpdate` of the strategy has a `training_set`, for the setting
+        ``FOCUSCRAWL_INSTANCES``.
     in_rounds : bool
         Whether the strategy supports a crawl in rounds (`focuscrawl.rounds`), where another
         process restores the links of a page. URL ids differ between processes, so a memo may
@@ -193,6 +199,7 @@ class Strategy(ABC):
     """
 
     learns: bool = False
+    emits_instances: bool = False
     in_rounds: bool = False
     expects_relevance: bool = False
     self_contained: bool = False
@@ -206,8 +213,8 @@ class Strategy(ABC):
     def expand(self, page: JudgedPage) -> Expansion:
         """Return the scores of the links of `page` and of the link targets.
 
-        For a long page of a live crawl, this method runs in a background thread. While `expand`
-        runs, the crawl calls only the methods `learn` and `split_memo`.
+        For a long page of a live crawl, the method `expand` runs in a background thread. While
+        `expand` runs, the crawl calls only the methods `learn` and `split_memo`.
         """
 
     @abstractmethod
@@ -236,7 +243,7 @@ class Strategy(ABC):
     def page_value(self, url: int, relevance: float) -> float:
         """Return the value of a fetched page in [0, 1], by default its relevance.
 
-        Pages with a value above 1/2 extend the quota of their host and URL pattern
+        Pages with a value above 1/2 extend the limits on their host and URL pattern
         (`focuscrawl.crawl.traps`).
         """
         return relevance
@@ -248,9 +255,9 @@ class Strategy(ABC):
     def score_at_request(self, url: int, score: float) -> float:
         """Return the score of a URL when its request is sent, by default the frontier's score.
 
-        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from this score. A
-        strategy overrides this method if the expected relevance of a queued URL changes without a
-        new score in the frontier.
+        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from the returned
+        score. A strategy overrides the method `score_at_request` if the expected relevance of a
+        queued URL changes without a new score in the frontier.
 
         Parameters
         ----------
@@ -330,7 +337,7 @@ class Strategy(ABC):
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Record a URL fetched in an earlier round to which links of the current bucket lead."""
+        """Record the relevance of a URL that an earlier round of fetches has fetched."""
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
         """Add the links of stored pages, and return the scores of all link targets."""
@@ -357,7 +364,7 @@ class Strategy(ABC):
         return None
 
     def load_outcomes(self, outcomes: bytes) -> None:
-        """Load the result of `export_outcomes`."""
+        """Load the data about fetches that `export_outcomes` has returned."""
         raise NotImplementedError
 
 

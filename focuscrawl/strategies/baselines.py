@@ -26,7 +26,7 @@ class Evidence(Protocol):
     """Combines the scores of all links to a URL into one score of the URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Add scored links; return the URLs with a new or changed score, and these scores.
+        """Add scored links; return the URLs whose scores are new or have changed, with the scores.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class First:
 class LinkStrategy(Strategy):
     """Base class of strategies that score each link once and combine the scores by a rule.
 
-    A subclass sets `evidence` and implements `score_links`.
+    A subclass sets the attribute `evidence` and implements the method `score_links`.
     """
 
     in_rounds = True
@@ -171,7 +171,7 @@ class BreadthFirst(LinkStrategy):
 
 
 class Random(LinkStrategy):
-    """Fetch URLs in a random order.
+    """The strategy ``random``, which fetches URLs in a random order.
 
     The score of a URL depends only on the random seed and the id of the URL, so a resumed crawl
     continues in the same order.

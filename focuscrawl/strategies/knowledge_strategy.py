@@ -46,9 +46,9 @@ class Learnable(LinkStrategy):
     """Score links by keywords in the anchor, the page's relevance, and earlier crawls.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
-    approach to topic-specific web resource discovery (2002); see methods.md 8. A link from a page
-    u to a URL v is scored by the first formula in a first crawl, and by the second formula in a
-    crawl that uses earlier crawls::
+    approach to topic-specific web resource discovery (2002); see methods.md 8. In the following
+    formulas, a link leads from a page u to a URL v. The first formula scores links in a first
+    crawl. The second formula scores links in a crawl that uses earlier crawls::
 
         score(u, v) = alpha sim(keywords, anchor) + (1 - alpha) R(u)
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)
@@ -188,7 +188,7 @@ def initial_keywords(
 
 
 class UrlLookup(Protocol):
-    """Maps URL ids to URLs."""
+    """Interface of objects that map URL ids to URLs."""
 
     def __getitem__(self, url_id: int) -> str: ...
 
@@ -196,9 +196,9 @@ class UrlLookup(Protocol):
 class CorrectedStrategy(Strategy):
     """Wraps a strategy that learns, and mixes its scores with the known scores of URLs.
 
-    If a score known(v) of a URL v is known, the new score is w known(v) + (1 - w) s(v), where s(v)
-    is the score by the wrapped strategy and w is `weight`. The wrapper does not change the scores
-    of links.
+    If earlier knowledge gives a URL v the score known(v), the new score of v is w known(v) + (1 -
+    w) s(v). Here s(v) is the score of v by the wrapped strategy, and w is the parameter `weight`.
+    The wrapper does not change the scores of links.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ class CorrectedStrategy(Strategy):
         return update
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`."""
+        """Replace the current model by the model of `update`."""
         self.model_version = update.version
         return self._corrected(self._learner.adopt(update))
 

@@ -30,7 +30,7 @@ class Paths(Strategy):
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
     path model computes the relevance of a page from the page alone, and the scores of URLs from
-    paths. The pages that are reached from one start page form a site.
+    paths. All pages that are reached by links from one start page form a site.
 
     Parameters
     ----------

@@ -288,7 +288,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
         )
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`."""
+        """Replace the current model by the model of `update`."""
         self.model_version = update.version
         self._learned_at = update.trained_at_seq
         return self.use_model(*update.model)

@@ -57,8 +57,8 @@ def load_token(root: Path) -> str:
     """Return the access token for the studio of the folder `root`, or create a token.
 
     The token file is private and in the user's state folder, because another person may have
-    created `root`. If the token file cannot be written, each start of the studio creates a new
-    token.
+    created the folder `root`. If the token file cannot be written, each start of the studio
+    creates a new token.
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name

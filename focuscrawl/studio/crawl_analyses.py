@@ -194,7 +194,7 @@ def _is_stale(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """Latest result of an analysis of a crawl, with the state of the analysis."""
+    """Latest result of an analysis of a crawl, and whether the analysis is running."""
 
     value: Any = None  # for JSON; None: not computed yet, or failed
     error: str | None = None  # why the analysis failed, a sentence

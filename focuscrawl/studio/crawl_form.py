@@ -59,7 +59,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class NewCrawl:
-    """A crawl to start."""
+    """The arguments of a new crawl, read from a form of the studio."""
 
     name: str  # path below the served folder
     arguments: list[str]  # command line after "focuscrawl"
@@ -326,11 +326,11 @@ class StartPagesResult:
 
 
 class OutlookRunner:
-    """Checks the start pages of a new crawl with ``focuscrawl plan``, one crawl at a time.
+    """Checks the start pages of new crawls with ``focuscrawl plan``, one crawl at a time.
 
     Results are cached, so start pages are fetched once while a person changes other fields of the
-    form. A running ``focuscrawl plan`` that no form needs any more is cancelled when another one
-    is requested. The child processes run in the folder `root`.
+    form. A running ``focuscrawl plan`` that no form needs any more is cancelled when a form needs
+    another ``focuscrawl plan``. The child processes run in the folder `root`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -361,7 +361,7 @@ class OutlookRunner:
             return found
 
     def cancel(self) -> None:
-        """Cancel the running plan."""
+        """Cancel the running ``focuscrawl plan``."""
         with self._lock:
             self._cancel()
 

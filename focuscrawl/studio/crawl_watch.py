@@ -1,7 +1,7 @@
 """Reads the state of a running crawl for the studio's page that shows the crawl.
 
-Each page and event in the store is read once, and memory is bounded, so the cost of an update of
-the studio's page does not grow with the crawl.
+Each page and event in the store is read only once, so the cost of an update of the studio's page
+does not grow with the crawl. Memory is also bounded.
 """
 
 from __future__ import annotations

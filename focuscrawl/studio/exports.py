@@ -144,7 +144,7 @@ def routes(context: StudioContext) -> list[Route]:
 
 @dataclass(frozen=True)
 class Export:
-    """A kind of export."""
+    """A kind of export, which the studio offers for crawls."""
 
     name: str  # also the kind of the job
     title: str
@@ -274,7 +274,7 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
 
 
 def find_export(crawl: Path, name: str) -> Path:
-    """Return the path of an export, given its name; raise `UserError` if it does not exist."""
+    """Return the path of an export with a given name; raise `UserError` if there is none."""
     path = safe_join(crawl, f"{FOLDER}/{name}") if _NAME.fullmatch(name) else None
     if path is None or not path.exists():
         raise UserError(f"no exported file {name!r:.100}: see the list of files")

@@ -50,7 +50,10 @@ _BAD_JOB_ERRORS = (
 
 
 class JobState(StrEnum):
-    """State of a job. A job that was killed, or has an exit code other than 0, has failed."""
+    """State of a job (a command that the studio has started).
+
+    A job that was killed, or has an exit code other than 0, has failed.
+    """
 
     RUNNING = "running"
     DONE = "done"

@@ -62,7 +62,7 @@ def read_page_card(
     """Read a page from the first web that contains the page, and judge the page.
 
     The result is None if no web contains the page, or if the response is not an HTML page with
-    words. Redirects are followed.
+    words. The function follows redirects.
     """
     for web in webs:
         known = find_pages([web], [url]).get(url)

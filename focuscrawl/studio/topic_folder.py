@@ -265,7 +265,7 @@ def class_rows(
 def class_examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
-    """Return the example URLs of a class, each with the subclass to which it was moved."""
+    """Return the example URLs of a class, each with the class to which the user moved the URL."""
     moved = {url: to for to, urls in _moved_urls(definition).items() for url in urls}
     return [
         {"url": url, "moved": moved.get(url, "")} for url in classes.examples(path)[:_MAX_EXAMPLES]

@@ -53,7 +53,7 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
 
 
 def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
-    """Start a job that measures the latest critic and compares it with the previous critic."""
+    """Start a job that measures the quality of the latest critic and of the previous critic."""
     with context.job_lock():
         running = context.jobs.running(MEASURE, topic.name)
         if running is not None:

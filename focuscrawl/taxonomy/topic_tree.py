@@ -81,8 +81,8 @@ class Sampling(NamedTuple):
     """Samples the example URLs of large topics uniformly, by keeping the smallest hashes.
 
     The k smallest hashes of a union of sets are among the k smallest hashes of each set. So the
-    URLs of a topic can be sampled while they are read, and again after topics are merged, with the
-    same result as sampling once at the end.
+    URLs of a topic can be sampled during reading, and again after topics are merged, with the same
+    result as sampling once at the end.
 
     Attributes
     ----------

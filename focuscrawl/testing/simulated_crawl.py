@@ -127,7 +127,7 @@ class SimulatedCrawl:
         return self
 
     def resumed(self, strategy: Strategy) -> SimulatedCrawl:
-        """Return a simulated crawl that resumes the current one with a new strategy object."""
+        """Return a simulated crawl that resumes the current crawl with a new strategy object."""
         again = SimulatedCrawl(
             strategy,
             self.web,
@@ -256,7 +256,7 @@ class StrategyUnderTest:
         return SimulatedCrawl(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
 
     def run_crawl(self, **how: Any) -> SimulatedCrawl:
-        """Crawl `FETCHES` pages."""
+        """Start a crawl, and fetch `FETCHES` pages."""
         return self.start_crawl(**how).run(FETCHES)
 
     @cached_property

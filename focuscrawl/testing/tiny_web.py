@@ -118,10 +118,10 @@ SEED = "http://leaf.example/"
 
 
 def example_web() -> TinyWeb:
-    """Return a web of 60 pages on three hosts, two thirds of them about tea.
+    """Return a web of 60 pages on three hosts; two thirds of the pages are about tea.
 
-    Some pages have many links and some none. Some links are repeated, lead to their own page, or
-    lead to missing pages. Two pages have the same body.
+    Some pages have many links, and some pages have none. Some links are repeated, lead to their
+    own page, or lead to missing pages. Two pages of the example web have the same body.
     """
     hosts = ("leaf", "cup", "form")
     urls = [SEED] + [

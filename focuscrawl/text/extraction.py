@@ -48,8 +48,8 @@ _LICENSE = "a[rel~=license], link[rel~=license]"
 class PageText:
     """Main text and metadata of a page; fields without a value are empty or None.
 
-    `focuscrawl.collection.collection.COLUMNS` describes the fields. The field `extractor` names
-    the library that found the text, or is `VISIBLE` if no library found a text.
+    The constant `focuscrawl.collection.collection.COLUMNS` describes the fields. The field
+    `extractor` names the library that found the text, or is `VISIBLE` if no library found a text.
     """
 
     text: str
@@ -330,7 +330,7 @@ class ExtractorPool:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """Kill the child processes and wait for the threads that use them."""
+        """Kill the child processes, and wait for the threads that use the child processes."""
         self._closed = True
         for worker in self._workers:
             worker.kill()

@@ -25,9 +25,9 @@ _MIN_BLOCKS, _MIN_CHARACTERS = 2, 500
 def unwrap_layout_tables(tree: Any) -> None:
     """Replace layout tables (tables that only arrange text) in an lxml tree by block elements.
 
-    A table is a layout table if its role is ``presentation``, if the table has a single row or
-    column, or if a cell contains several blocks, another table or a long text. A table with
-    headings or a caption is never a layout table.
+    A table is a layout table if its role is ``presentation``, or if the table has a single row or
+    column. A table is also a layout table if a cell contains several blocks, another table or a
+    long text. A table with headings or a caption is never a layout table.
     """
     for table in list(tree.iter("table")):
         groups = [table, *(each for each in table if each.tag in _ROW_GROUPS)]

@@ -32,7 +32,8 @@ class Bookmark(NamedTuple):
 def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark]:
     """Read the bookmarks of web pages from a file like ``bookmarks.html``, each URL once.
 
-    If `folder` is given, only folders of this name, at any depth, and their subfolders are read.
+    If `folder` is given, only bookmark folders of this name, at any depth, and their subfolders
+    are read.
 
     Raises
     ------

@@ -291,7 +291,7 @@ def _parse_url(where: str, text: str) -> str:
 
 
 def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
-    """Return the critic that a topic definition names; None if it names no critic."""
+    """Return the critic that a topic definition names; None if no critic is named."""
     if definition.critic is None:
         return None
     return read_critic(find_model(definition.critic))[0]

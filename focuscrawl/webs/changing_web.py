@@ -69,7 +69,7 @@ class ChangingWeb:
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return each URL as spelled in this version of the web, or None for URLs not in it."""
+        """Return each URL as spelled in this version of the web; None for missing URLs."""
         found: list[str | None] = []
         for url, own in zip(urls, self._web.resolve(urls), strict=True):
             if own is not None:

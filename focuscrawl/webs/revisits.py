@@ -70,9 +70,10 @@ class RevisitReference(NamedTuple):
 class Originals(Generic[T]):
     """The records of a WARC file that can be originals of revisit records.
 
-    The original of a revisit record is the record whose id the revisit record names. If the file
-    has no record with this id, the original is the record of the URL with the same time or digest,
-    or else the first record of any URL with the same digest.
+    The original of a revisit record is the record whose id the revisit record names. If the WARC
+    file has no record with this id, the original is the record of the same URL with the same time
+    or digest. If there is no such record, the original is the first record of any URL with the
+    same digest.
     """
 
     def __init__(self) -> None:

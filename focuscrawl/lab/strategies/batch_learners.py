@@ -101,13 +101,13 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         """Return a model fitted to the crawl so far; this method may run in a separate thread."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Return scores of the links of `page`, and scores of the URLs linked to."""
+        """Return the scores of the links of `page`, and the scores of the link targets."""
         features = self.read(page)
         link_scores, urls, scores = self._add_page(page.url, features)
         return Expansion(link_scores, urls, scores, memo=features.to_bytes())
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page that the crawl fetched before it was resumed."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         _, urls, scores = self._add_page(page.url, PathFeatures.from_bytes(page.memo))
         return urls, scores
@@ -183,9 +183,9 @@ class HashedNaiveBayes:
     """Multinomial naive Bayes with Laplace smoothing (methods.md 2) over rows of hashed words.
 
     Words of a text are correlated, so naive Bayes gives a text of some hundred words a posterior
-    of almost 0 or 1, and many links would have equal scores. So a text with more than `length`
-    words counts like a text of `length` words. Words that do not occur in the training texts are
-    ignored.
+    probability of almost 0 or 1. Many links would then have equal scores. So a text with more than
+    `length` words counts like a text of `length` words. Words that do not occur in the training
+    texts are ignored.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ class HashedNaiveBayes:
 
 
 def softmax(log: Floats) -> Floats:
-    """Return the softmax of each row: exp(log), scaled so that each row sums to 1."""
+    """Return the softmax of each row, which is exp(log), scaled so that the row sums to 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
@@ -310,18 +310,19 @@ def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> 
 
 
 class Intelligent(BatchLearner):
-    """The priority of a URL v is a product of four interest ratios, which are defined below.
+    """The priority of a URL is a product of four interest ratios, one per kind of evidence.
 
     The source is Aggarwal, Al-Garawi and Yu, Intelligent crawling on the World Wide Web with
-    arbitrary predicates, WWW10 (2001). An interest ratio is Pr(R(v) > 1/2 | evidence) / Pr(R(v) >
-    1/2) over the fetched URLs, where R(v) is the relevance of v. An interest ratio is computed for
-    each of four kinds of evidence:
+    arbitrary predicates, WWW10 (2001). An interest ratio of a URL v is Pr(R(v) > 1/2 | evidence) /
+    Pr(R(v) > 1/2) over the fetched URLs, where R(v) is the relevance of v. The strategy computes
+    an interest ratio for each of the following four kinds of evidence:
 
-    - *Content*: significant words of the pages that link to the URL v, averaged over these pages.
-    - *URL*: significant words of the URL v.
-    - *Link*: the numbers of relevant and of other pages that link to the URL v.
-    - *Sibling*: the number of relevant URLs among the fetched URLs that share a linking page with
-      the URL v.
+    - The evidence *content* consists of significant words of the pages that link to the URL v.
+    - The evidence *URL* consists of significant words of the URL v.
+    - The evidence *link* consists of the numbers of relevant and of other pages that link to the
+      URL v.
+    - The evidence *sibling* is the number of relevant URLs among the fetched URLs that share a
+      linking page with the URL v.
 
     The logarithms of the four interest ratios are scaled to the same mean effect on the scores of
     queued URLs. The score of a URL is the sum of the four logarithms, weighted by the options
@@ -461,10 +462,11 @@ class InterestRatios(FittedModel):
 
 
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
-    """Return the logarithms of interest ratios, smoothed with one imaginary URL.
+    """Return the logarithms of interest ratios (see `Intelligent`), smoothed with one URL.
 
-    `relevant` is the number of relevant URLs with a piece of evidence, and `seen` is the number of
-    all URLs with the evidence. `base` is the share of relevant URLs among all fetched URLs.
+    The argument `relevant` is the number of relevant URLs with a piece of evidence, and `seen` is
+    the number of all URLs with the evidence. The argument `base` is the share of relevant URLs
+    among all fetched URLs.
     """
     ratio: Floats = np.log((relevant + base) / (seen + 1.0) / base)
     return ratio
@@ -483,10 +485,10 @@ class ContextGraphs(BatchLearner):
     The source is Diligenti, Coetzee, Lawrence, Giles and Gori, Focused crawling using context
     graphs, VLDB (2000). Layer i contains the pages that are i clicks away from a relevant page.
     Naive Bayes with equal priors predicts the layer of a page from the words of the page. Links
-    from pages of one layer are ordered by the posterior of the layer. The layer "other" contains
-    pages with a posterior below `threshold` and pages without a known short path to a relevant
-    page. Links from pages of the layer "other" are followed after all other links, in the order
-    found.
+    from pages of one layer are ordered by the posterior probability of the layer. The layer
+    "other" contains pages whose layer has a posterior probability below `threshold`, and pages
+    without a known short path to a relevant page. Links from pages of the layer "other" are
+    followed after all other links, in the order found.
 
     In the paper of Diligenti et al., a search engine finds the pages that link to the seeds, and
     layers are built once. The class `ContextGraphs` builds the layers from the links of the crawl
@@ -560,7 +562,7 @@ class LayerModel(FittedModel):
     threshold: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return, per link, the number of layers beyond its page's layer, plus the posterior."""
+        """Return a rank per link, higher if the page's layer is nearer to relevant pages."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))

@@ -22,9 +22,10 @@ _ROUNDS = 200
 class InDegree(LinkStrategy):
     """The priority of a URL v is the number of fetched pages that link to v.
 
-    The number is the *backlink count* IB'(p) of a page p in Cho, Garcia-Molina and Page, Efficient
-    crawling through URL ordering, WWW7 (1998), sections 2 and 3. Several links from one page to v
-    count once, and links of a page to itself do not count. The score does not depend on the topic.
+    The number of linking pages is the *backlink count* IB'(p) of a page p in Cho, Garcia-Molina
+    and Page, Efficient crawling through URL ordering, WWW7 (1998), sections 2 and 3. Several links
+    from one page to a URL count once, and links of a page to itself do not count. The score of a
+    URL does not depend on the topic of the crawl.
     """
 
     def __init__(self, context: StrategyContext) -> None:
@@ -70,8 +71,9 @@ class PageRank(RescoringStrategy[Floats]):
     The links of queued URLs are unknown, so the PageRank iteration covers fetched pages only. The
     rank of a queued URL is computed from the ranks of the fetched pages that link to the URL.
     Between two PageRank computations a page keeps the rank that the page had when fetched, and new
-    links increase the ranks of their target URLs. Several links from one page to p count once, and
-    links of a page to itself do not count. The score does not depend on the topic.
+    links increase the ranks of their target URLs. Several links from one page to another page
+    count once, and links of a page to itself do not count. The PageRank of a URL does not depend
+    on the topic of the crawl.
 
     Parameters
     ----------
@@ -101,12 +103,12 @@ class PageRank(RescoringStrategy[Floats]):
         return Expansion(link_scores, urls, self._ranks(urls))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         urls, _ = self._add_page(page.url, page.targets)
         return urls, self._ranks(urls)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Solve the PageRank equation for the first `pages` pages; return its sum for each URL."""
+        """Solve the PageRank equation for the first `pages` pages; return rank sums by URL."""
         source, target, _ = self.log.links(pages)
         # added in the order of the links, as in `_distribute_rank`, for bit-identical sums
         inflow = sum_by_group(target, self._solve(source, target), 0)

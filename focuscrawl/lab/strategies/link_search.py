@@ -62,7 +62,7 @@ class DepthLimited(LinkStrategy):
         return self.score_followed(page)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links and store the remaining depth of the page's children."""
+        """Score the links of `page`, and store the remaining depth of the link targets."""
         left = self._steps_of_children(page)
         expansion = super().expand(page)
         self.pass_to_children(page, left)
@@ -132,7 +132,7 @@ class FishSearch(DepthLimited):
 
 
 class SharkSearch(DepthLimited):
-    """Score links by the relevance of the page and its ancestors, and by the words of the link.
+    """Score links by the relevance of the page and its ancestors, and by the link's words.
 
     The formulas are those of Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search
     algorithm, an application: tailored Web site mapping, WWW7 (1998), figure 2:
@@ -143,15 +143,15 @@ class SharkSearch(DepthLimited):
 
     The value anchor(v) is the similarity of the query and the anchor text of a link to the URL v.
     The value context(v) is 1 if the anchor text is relevant, and otherwise the similarity of the
-    query and the words near the link. A URL with several links gets the best score and the largest
-    inherited relevance.
+    query and the words near the link. If several pages link to a URL, the URL gets the best score
+    and the largest inherited relevance.
 
     Hersovici et al. compare pages, anchors and contexts with the words of a query. `SharkSearch`
     uses the critic instead of a query. The similarity sim(u) is the relevance R(u) of a page u.
     The similarity of a short text is the probability of the topic given the words, which
-    `WordEvidence` computes. A text is relevant if its similarity exceeds 1/2. A critic that cannot
-    judge single words gives all texts the same similarity, so that only inherited relevance orders
-    the links.
+    `WordEvidence` computes. A short text counts as relevant if its similarity to the topic exceeds
+    1/2. A critic that cannot judge single words gives all texts the same similarity, so that only
+    inherited relevance orders the links.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ class Weights(NamedTuple):
     words: Floats
 
     def scores(self, signals: LinkMatches) -> Floats:
-        """Return the score of each link, the weighted sum of its features; at least 0."""
+        """Return the score of each link, which is a weighted sum of the link's features."""
         scores = (signals.features(self.words) * self.features).sum(axis=1)
         decayed: Floats = np.round(scores * _DECAY**signals.depth, 9)
         return decayed
@@ -93,13 +93,13 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         score(v) = 0.9^depth (w1 anchor + w2 URL + w3 line + w4 R(u) + w5 phrase),
 
     The features anchor, URL and line are the weighted shares of the keywords found in the anchor,
-    in the URL and in the words near the link. R(u) is the relevance of the linking page u. The
-    feature phrase is 1 if the anchor contains two or more keywords. After N >= 3 fetched pages, a
-    keyword that occurs in df pages has the weight ln((N + 1) / (df + 1/2)) / ln(N+1), clipped to
-    [0.15, 1]. Before the third page, every keyword has the weight 1. The feature weights w1 to w5
-    start at 2, 1.5, 1, 0.5 and 0.5, and the precision q of each weight starts at 1/4. A followed
-    link with the feature vector x, including an intercept, updates the weights w and precisions q
-    as follows:
+    in the URL and in the words near the link. In the formula, R(u) is the relevance of the linking
+    page u. The feature phrase is 1 if the anchor contains two or more keywords. After N >= 3
+    fetched pages, a keyword that occurs in df pages has the weight ln((N + 1) / (df + 1/2)) /
+    ln(N+1), clipped to [0.15, 1]. Before the third page is fetched, every keyword has the weight
+    1. The feature weights w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, and the precision q of each
+    weight starts at 1/4. A followed link with the feature vector x, including an intercept,
+    updates the weights w and precisions q as follows:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 
@@ -109,8 +109,8 @@ class OnlineLogistic(RescoringStrategy[Weights]):
     links lead to a URL v, only the link with the best score by the initial weights counts.
 
     Unlike pagesift, `OnlineLogistic` has no rules for kinds of pages (news, footers, language
-    portals) and does not rotate among parts of a site. The function
-    `focuscrawl.strategies.knowledge_strategy.query_terms` returns the keywords.
+    portals) and does not rotate among parts of a site. The keywords of the topic are those that
+    `focuscrawl.strategies.knowledge_strategy.query_terms` returns.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return Expansion(self._model.scores(signals), urls, of_urls, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, "<i4").astype(np.int64)
         self._add_page(page, memo[1:], int(memo[0]))
@@ -221,7 +221,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:
-    """Return the weight of each keyword, which `pages_with` of `pages` fetched pages contain."""
+    """Return keyword weights, given in how many of `pages` pages each keyword occurs."""
     if pages < _FIRST_PAGES:
         return np.ones(len(pages_with))
     rarity = np.log((pages + 1.0) / (pages_with + 0.5)) / np.log(pages + 1.0)

@@ -49,13 +49,14 @@ _ATTEMPTS = 10  # maximum number of draws of a URL that is not fetched yet
 def discounted_rewards(
     source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
 ) -> Floats:
-    """Return the discounted reward of a crawl that starts at each URL.
+    """Return, for each URL, the discounted reward of an ideal crawl that starts at the URL.
 
-    An ideal crawler fetches the given URL first, and then always the known URL with the fewest
-    clicks to a relevant page. The fetch with the number t = 0, 1, ... has the reward gamma^t times
-    the page's relevance, if the relevance exceeds 1/2. The ideal crawler is the optimal spider of
-    Rennie and McCallum 1999, except that distances are not recomputed after a relevant page is
-    fetched. So the ideal crawler may follow a path to a page that is already fetched.
+    An ideal crawler fetches a given URL first, and then always the known URL with the fewest
+    clicks to a relevant page. The reward of the fetch with the number t = 0, 1, ... is gamma^t
+    times the relevance of the page, or 0 if the relevance is at most 1/2. The ideal crawler is the
+    optimal spider of Rennie and McCallum 1999, except that distances are not recomputed after a
+    relevant page is fetched. So the ideal crawler may follow a path to a relevant page that is
+    already fetched.
 
     Parameters
     ----------
@@ -124,15 +125,17 @@ class QValues(BatchLearner):
     """The priority of a URL v is the discounted reward predicted from the words of a link to v.
 
     The source is Rennie and McCallum, Using reinforcement learning to spider the Web efficiently,
-    ICML 1999. `discounted_rewards` computes the value of a followed link to v from the pages found
-    through v. Values are binned. Naive Bayes predicts the bin (range of values) of a new link from
-    the words of the anchor, the words nearby, the URL and the page. The score of a link is the
-    mean of the bins' values, weighted by the posteriors of the bins. If several links lead to a
-    URL v, the best score counts.
+    ICML 1999. The function `discounted_rewards` computes the value of a followed link to v from
+    the pages found through v. The values of links are divided into bins (ranges of values). Naive
+    Bayes predicts the bin of a new link from the words of the anchor, the words nearby, the URL
+    and the page. The score of a link is the mean of the values of all bins, weighted by the
+    posterior probabilities of the bins. If several links lead to a URL, the URL gets the best
+    score of these links.
 
-    Rennie and McCallum train on sites that are crawled completely in advance. `QValues` trains on
-    the crawl so far. After n relevant pages, the prediction has the weight n / (n + `trust`) in a
-    link's score, and the relevance of the linking page has the remaining weight.
+    Rennie and McCallum train on sites that are crawled completely in advance. The strategy
+    `QValues` trains on the crawl so far. After n relevant pages, the prediction has the weight n /
+    (n + `trust`) in a link's score, and the relevance of the linking page has the remaining
+    weight.
 
     Parameters
     ----------
@@ -221,8 +224,8 @@ class QValues(BatchLearner):
 def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
     """Return the index of each link value's bin, and the mean value of each bin.
 
-    Bin 0 contains the values of 0. The other values are divided into at most `bins` - 1 bins of
-    about equal size.
+    Bin 0 contains the links with the value 0. Links with other values are divided into at most
+    `bins` - 1 bins of about equal size.
     """
     above = values[values > 0.0]
     shares = np.arange(bins - 1) / max(bins - 1, 1)
@@ -331,10 +334,11 @@ class ValueLearner:
     """Q-learning with a linear model, experience replay, and double learning.
 
     Suppose a followed link has the reward r and leads to a page with new links. The online model
-    chooses the best new link, and the target model predicts the value q of this link. The followed
-    link is then trained to have the value r + gamma q. Each training step trains the online model
-    for one epoch of stochastic gradient descent on a sample of all experience. After every
-    `switch` training steps the target model becomes a copy of the online model.
+    chooses the best new link, and the target model predicts the value q of the chosen link. The
+    online model is then trained to predict r + gamma q for the followed link. Each training step
+    trains the online model for one epoch of stochastic gradient descent on a sample of all
+    experience. After every `switch` training steps the target model becomes a copy of the online
+    model.
     """
 
     def __init__(
@@ -399,7 +403,7 @@ class ExplorationQueue:
         self._by_domain.setdefault(domain, []).append(url)
 
     def draw(self, random: np.random.Generator, fetched: np.ndarray) -> int | None:
-        """Return a random unfetched URL of a random domain; None if the attempts find none."""
+        """Return a random unfetched URL of a random domain, or None if none is found."""
         for _ in range(_ATTEMPTS):
             if not self._by_domain:
                 break
@@ -417,14 +421,14 @@ class ExplorationQueue:
 
 
 class TdValues(RescoringStrategy[LinkValueModel]):
-    """The priority of a URL v is the value of the first link to v, by temporal differences.
+    """The priority of a URL is the value of the first link to the URL, learned by Q-learning.
 
-    The order is that of the relevancy spider of the project deep-deep
+    The order of URLs is that of the relevancy spider of the project deep-deep
     (<https://github.com/TeamHG-Memex/deep-deep>) with default options. In the Q-learning of
-    `ValueLearner`, following a link (u, v) is the action, and the relevance R(v) is the reward.
-    The features of a link are its anchor, its URL and whether the link stays in its domain, see
-    `LinkVectors`. A share `explore` of the fetches is random: first a random domain is chosen, and
-    then a random queued URL of the domain. A fetch without a page has the reward 0.
+    `ValueLearner`, following a link is the action, and the relevance of the fetched page is the
+    reward. The features of a link are its anchor, its URL and whether the link stays in its
+    domain, see `LinkVectors`. A share `explore` of the fetches is random: first a random domain is
+    chosen, and then a random queued URL of the domain. A fetch without a page has the reward 0.
 
     Unlike `TdValues`, deep-deep also chooses the domain of every other fetch at random, by a
     softmax of the best values with a temperature of 0.1. The spider of deep-deep has four times as
@@ -503,7 +507,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return Expansion(link_scores, *scores, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 

@@ -47,13 +47,13 @@ class TopicCentroid(NamedTuple):
 class TfidfCentroid(RescoringStrategy[TopicCentroid]):
     """The priority of a URL v is the largest cosine of the centroid with a page that links to v.
 
-    The order is that of the naive best-first crawler of Menczer, Pant and Srinivasan, Topical Web
-    crawlers, ACM TOIT (2004), section 3. The vector-space model of a topic is that of Salton and
-    Buckley, Term-weighting approaches in automatic text retrieval (1988). A term that occurs tf
-    times in a page, and in df of the N pages fetched so far, has the TF-IDF weight (1 + log tf)
-    log(N/df). The *centroid* is the mean of the unit vectors of all fetched pages with relevance
-    above 1/2. The centroid and all cosines are recomputed at intervals. Before the first relevant
-    page is found, all cosines are 0.
+    The order of URLs is that of the naive best-first crawler of Menczer, Pant and Srinivasan,
+    Topical Web crawlers, ACM TOIT (2004), section 3. The vector-space model (TF-IDF vectors) is
+    that of Salton and Buckley, Term-weighting approaches in automatic text retrieval (1988). A
+    term that occurs tf times in a page, and in df of the N pages fetched so far, has the TF-IDF
+    weight (1 + log tf) log(N/df). The *centroid* is the mean of the unit vectors of all fetched
+    pages with relevance above 1/2. The centroid and all cosines are recomputed at intervals.
+    Before the first relevant page is found, all cosines are 0.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ _REMEMBERED = 200_000  # URLs in the cache
 class UrlKeywords(LinkStrategy):
     """The priority of a URL is the share of the topic's keywords that the URL contains.
 
-    The order is that of ``BestFirstCrawlingStrategy`` with a ``KeywordRelevanceScorer`` in
+    The order of URLs is that of ``BestFirstCrawlingStrategy`` with a ``KeywordRelevanceScorer`` in
     crawl4ai (<https://github.com/unclecode/crawl4ai>). A keyword counts if it occurs anywhere in
     the decoded URL, even within a word, in upper or lower case. Of URLs with equal scores, the URL
     with fewer clicks from a start page is fetched first. Anchor texts and the relevance of pages

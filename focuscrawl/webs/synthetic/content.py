@@ -1,4 +1,4 @@
-"""Creates the content of synthetic pages, and renders it as HTML in three designs."""
+"""Creates the content of synthetic pages, and renders the content as HTML in three designs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Text with links."""
+    """A paragraph of text with links."""
 
     pieces: list[str | Link]
 

@@ -116,7 +116,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the synthetic web.
+    """A page of the synthetic web, with its host, role and topic.
 
     Attributes
     ----------
@@ -141,7 +141,8 @@ class WebLayout:
     A block has 20 hosts with 1,000 pages. All blocks have the same host sizes in the same order. A
     host has one main topic, to which the sections with even numbers belong. Sections with odd
     numbers have other topics. In each block, the topics of the k-th section of all hosts are a
-    cyclic shift of one list, so subtraction finds the section about a given topic without a table.
+    cyclic shift of one list. So the host with a section about a given topic is computed by
+    subtraction.
     """
 
     def __init__(self, blocks: int, seed: int) -> None:

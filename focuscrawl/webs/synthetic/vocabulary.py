@@ -60,7 +60,7 @@ class RandomStream:
 
     The generator is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), in which the n-th number is a
     hash of key + n. The random numbers are computed by integer operations and exact float
-    products, so they do not depend on the C library.
+    products, so the numbers do not depend on the C library.
     """
 
     def __init__(self, key: int) -> None:
@@ -406,7 +406,7 @@ def title(topic: Topic, bits: int) -> str:
 
 
 def sentence(topic: int, focus: float, draws: RandomStream) -> str:
-    """Make up a sentence.
+    """Return a generated sentence.
 
     Parameters
     ----------
