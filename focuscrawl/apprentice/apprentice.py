@@ -57,10 +57,11 @@ class Apprentice:
 
     The score of a URL is its expected training label. The label is the relevance of the page, or a
     reward if the page leads to relevant pages (`TunnelRewards`). The default model is a logistic
-    regression with one instance per URL. The instance of a URL has the mean hashed features of all
-    links to the URL and of the linking pages, the words of the URL, and the inputs
-    `focuscrawl.apprentice.options.INPUTS`. Before the first training, the prior weights of the
-    inputs (`PRIOR_WEIGHTS`) determine the scores of queued URLs.
+    regression with one instance per URL. The features of an instance are means over all links to
+    the URL: hashed features of the links and of the linking pages. Further features are the words
+    of the URL, and the numeric inputs `focuscrawl.apprentice.options.INPUTS`. Before the first
+    training, the prior weights of the inputs (`PRIOR_WEIGHTS`) determine the scores of queued
+    URLs.
 
     Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
     the directory" of a URL never includes the relevance of the URL's own page.
@@ -135,7 +136,7 @@ class Apprentice:
             self._continue_resume()
 
     def score(self, url: int) -> float | None:
-        """Return the present score of a URL, which `observe` also records; None without links."""
+        """Return the present score of a URL; None if no link to the URL is known."""
         with self.lock:
             if not self.scorer.evidence.has_links(url):
                 return None
@@ -456,7 +457,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """Training data from all groups of hosts: the latest judged URLs, about ``options.memory``."""
+    """Training data: about ``options.memory`` latest judged URLs of all groups of hosts."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

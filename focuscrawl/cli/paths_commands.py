@@ -67,7 +67,7 @@ def paths() -> None:
 
 
 def label_options(command: Command) -> Command:
-    """Add the options that choose a table of page labels and sample training paths.
+    """Add the options for the table of page labels and for the sampling of training paths.
 
     The decorated function gets the arguments ``labels``, ``column``, ``sampling`` and
     ``random_state``.
