@@ -512,7 +512,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
-        """Train on the first `observed` fetches; return the target model and its scores of all URLs."""
+        """Train on the first `observed` fetches; return the target model and all scores."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))
