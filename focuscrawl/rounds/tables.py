@@ -208,7 +208,7 @@ class Tables:
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a local file into the tables from the byte `first` on."""
+        """Copy a local file from byte `first` on into the tables; return how many bytes."""
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
             shutil.copyfileobj(source, file, _COPY_BYTES)
