@@ -32,7 +32,7 @@ from focuscrawl.apprentice.online_training import (
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_finite_arrays
-from focuscrawl.foundation.model_folder import ModelFormat
+from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -406,12 +406,17 @@ def apprentice_digest(folder: Path) -> str:
 def read_apprentice(folder: Path) -> bytes:
     """Read the exported apprentice that `save_apprentice` wrote: plain arrays without code.
 
+    Parameters
+    ----------
+    folder : folder of the apprentice, or its name in ``models``
+
     Raises
     ------
     UserError
         The folder does not exist, is damaged or has another format.
     """
-    exported, _ = FORMAT.read(folder, lambda _, files: validate_export(files[_ARRAYS]))
+    found = find_model_folder(str(folder)) or folder
+    exported, _ = FORMAT.read(found, lambda _, files: validate_export(files[_ARRAYS]))
     return exported
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of a URL is the expected reward of the paths to the URL, by a path model.
+    """The score of a URL is the reward that a path model expects from the paths to the URL.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
     path model computes the relevance of a page from the page alone, and the scores of URLs from
@@ -103,7 +103,7 @@ class Paths(Strategy):
         self._forager.record_fetch(url)
 
     def page_value(self, url: int, relevance: float) -> float:
-        """Return the probability that a page is not a failure page, given the path to the page."""
+        """Return the probability that the path to a page leads on to a goal, not to a dead end."""
         return self._page_values.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
