@@ -171,7 +171,7 @@ def training_options(command: Command) -> Command:
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
 ) -> None:
-    """Browse a site from START_URL on the terminal, and save paths to goals and dead ends.
+    """Browse a site from START_URL on the terminal, and record paths that lead to goal pages.
 
     The key g (goal) or f (dead end) labels the current page, saves the path to the page and
     returns to the previous page. The input `m LABEL` labels a page on the way to a goal as a
