@@ -98,7 +98,7 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return in random order the pages that the critic judged relevant, without the examples."""
+        """Return, in random order, pages that the critic judged relevant, without examples."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
