@@ -1,4 +1,4 @@
-"""Base class of the parts of a crawl, such as stop rules, quotas and training."""
+"""Base class of the parts of a crawl, such as stop rules, discounts and training."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Part:
 
     The loop calls each method for all parts, in the order of `CrawlState.parts`. When a crawl
     opens, the loop calls `reset`, `restore` for every earlier fetch, and `on_restored`. In
-    `Crawl.next`, the loop calls `poll`, `stop_reason` and `wait`, and `admits` for the best URLs.
-    For each visit, the loop calls `on_judged`, `before_record` and `on_recorded`. At the end, the
-    loop calls `close`, and `release` when all records are on disk.
+    `Crawl.next`, the loop calls `poll`, `stop_reason` and `wait`, and `halvings` for the best
+    URLs. For each visit, the loop calls `on_judged`, `before_record` and `on_recorded`. At the
+    end, the loop calls `close`, and `release` when all records are on disk.
 
     This class has no methods for actions of a single part. The loop finds a single part by its
     class (`CrawlState.part`).
@@ -82,9 +82,9 @@ class Part:
         """
         return None
 
-    def admits(self, url_id: int) -> bool:
-        """Tell whether the best URL may be fetched; if not, the frontier defers the URL."""
-        return True
+    def halvings(self, url_id: int) -> int:
+        """Return how often the frontier halves the score of the best URL."""
+        return 0
 
     def on_judged(self, visit: PageVisit) -> None:
         """Process a page, site map or feed that was judged, before its links are scored."""
