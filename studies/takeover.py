@@ -35,9 +35,11 @@ _PASSES = 5
 #: the paper's apprentice: naive Bayes on counts of the words around each link
 OF_PAPER = {
     "learner": "nb",
+    "buckets": "equal",
     "groups": ("context", "relevance"),
     "evidence": "first",
     "tunnel": False,
+    "graded": False,
     "counts": True,
     "tokens": 0,
     "links_into": 0,

@@ -78,9 +78,9 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Export the main text of a crawl's relevant pages without duplicates; write a datasheet.
+    """Export the main text of a crawl's relevant pages, without duplicates, and a datasheet.
 
-    The command reads the pages from the crawl's recording. The crawl may still be running.
+    The command reads the pages from the crawl's recording, even while the crawl is running.
 
     \b
     focuscrawl collect crawls/cycling --language en --out cycling.parquet

@@ -526,10 +526,10 @@ def quality(
 ) -> None:
     """Measure the quality of CRITIC by cross-validation on its examples.
 
-    The results are precision and recall at relevance 0.5, a reliability table, confusions, the
-    words with the largest weights, and examples that may be mislabelled. A few-shot critic
-    contains the words of its examples; for other critics, the command reads the example pages from
-    the recording --web.
+    The results are precision and recall at relevance 0.5, a reliability table, confused
+    classes, the words with the largest weights, and examples that may be mislabelled. A few-shot
+    critic contains the words of its examples. For other critics, the command reads the example
+    pages from the recording --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good

@@ -99,7 +99,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Count pages of CLASS as relevant, too, in the crawl in CRAWL_DIR.
+    """Mark CLASS as a further relevant class of the crawl in CRAWL_DIR.
 
     CLASS is a class of the crawl's critic, for example a class that an alarm proposes. The
     subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its
@@ -181,7 +181,7 @@ def suggest_command(
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
     --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the
-    language model. The crawl may be running.
+    language model. The command also works while the crawl is running.
 
     \b
     focuscrawl topic suggest crawls/cycling
@@ -242,7 +242,7 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 @common_options.DEFINITION
 @click.option(
     "--web",
-    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none.",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names no recording.",
 )
 @click.option(
     "--crawl",
@@ -265,7 +265,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose pages linked with the examples of TOPIC.toml as further examples, before a crawl.
+    """Propose pages that are linked to or from the examples of TOPIC.toml as further examples.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

@@ -117,7 +117,7 @@ def _describe_update(update: UpdateCounts) -> str:
 @click.argument("urls", metavar="[URL...]", nargs=-1)
 @common_options.top_option()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
-    """Print a summary of a knowledge file, or the file's records of single URLs."""
+    """Print a summary of a knowledge file, or what the file contains about each given URL."""
     with closing(Knowledge(file)) as known:
         for url in urls:
             click.echo("\n".join(_describe_url(known, url)))

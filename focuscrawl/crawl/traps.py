@@ -268,7 +268,7 @@ class Traps(Part):
 
 
 class NearDuplicates(Part):
-    """Finds near-duplicates of the last 10,000 distinct pages, by MinHash.
+    """Finds pages that are near-duplicates of one of the latest 10,000 distinct pages, by MinHash.
 
     A near-duplicate is judged and its links are queued, but it counts as a repeat for discounts.
     """
@@ -282,23 +282,23 @@ class NearDuplicates(Part):
         self._index = MinHashIndex(_MAX_PAGES)
 
     def remember(self, url: int, sketch: bytes) -> None:
-        """Add a page that another crawl fetched."""
+        """Add a page that another crawl fetched to the near-duplicate index."""
         self._index.find_or_add(url, sketch)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add a page of an earlier run to the index, and mark a near-duplicate."""
+        """Add a page of an earlier run to the near-duplicate index; mark a near-duplicate."""
         stored = fetch.stored
         if is_sketch(stored.signature) and not fetch.is_duplicate:
             near = self._index.find_or_add(stored.url, stored.signature)
             fetch.is_duplicate = near is not None
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Find the near-duplicate of a page that has enough words."""
+        """Search for the near-duplicate of a page, if the page has enough words."""
         if is_sketch(visit.signature):
             visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.signature)
 
     def before_record(self, visit: PageVisit) -> None:
-        """Add an event to the visit if its page is a near-duplicate."""
+        """Record an event if the page is a near-duplicate."""
         if visit.near_duplicate is not None:
             other, alike = visit.near_duplicate
             detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"

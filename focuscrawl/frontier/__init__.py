@@ -1,4 +1,4 @@
-"""The frontier: the queue of known, unfetched URLs, ordered by score, with politeness limits.
+"""The frontier: the queue of known, unfetched URLs, sorted by score, with limits per host.
 
 Other packages compute scores (`focuscrawl.strategies`), discount scores (`focuscrawl.crawl.traps`)
 and store URLs (`focuscrawl.store`).

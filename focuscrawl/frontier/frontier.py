@@ -23,7 +23,7 @@ _FREED_PER_POP = 4  # outdated entries freed by one `pop`; more would block the 
 
 
 class SortedQueues(NamedTuple):
-    """All queued URLs, sorted by host, key and URL id.
+    """All queued URLs, sorted by host, score and URL id.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class SortedQueues(NamedTuple):
 
 
 class BusyHostLink(NamedTuple):
-    """The best link of a busy host.
+    """The best link of a host to which no request may start at present.
 
     Attributes
     ----------
@@ -110,9 +110,10 @@ def halve_score(score: float, halvings: int) -> float:
 class Frontier:
     """Queued URLs by score, highest first; URLs with equal scores in the order of discovery.
 
-    Each host has a heap of links. A second heap has the hosts by their best link. `pop` returns
-    the best link among the hosts with a free slot, and spends no time on busy hosts. URLs and
-    hosts have consecutive ids (`NameTable`). Times are seconds of a monotonic clock.
+    Each host has a heap of its queued links. A second heap sorts the hosts by the score of their
+    best link. The method `pop` returns the best link among the hosts with a free slot, and spends
+    no time on busy hosts. URLs and hosts have the ids 0, 1, 2, ... (`NameTable`). Times are given
+    in seconds of a monotonic clock.
 
     Parameters
     ----------
@@ -210,7 +211,7 @@ class Frontier:
             self.push(url, int(self._host_of.data[url]), score)
 
     def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Change scores as `update` does; faster for many URLs."""
+        """Change scores like `update`, but faster for many URLs."""
         self.replace_queues(self.sort_queues(urls, scores))
 
     def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
@@ -222,10 +223,11 @@ class Frontier:
         return SortedQueues.sort(present, halvings, state, host_of, urls=urls, scores=scores)
 
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
-        """Replace the queues by a result of `sort_queues`; URLs removed meanwhile stay removed.
+        """Replace the queues by the result of `sort_queues`, except URLs removed meanwhile.
 
-        This method blocks the event loop, so the method contains no loop over all URLs. Hosts
-        offer their best link at the time of sorting, and `pop` skips outdated entries.
+        The method contains no loop over all URLs, because it blocks the event loop. Each host
+        offers the link that was its best link when the queues were sorted, and `pop` skips
+        outdated links.
         """
         new, halvings, new_keys, then, runs = sorted_queues
         size = len(new)
@@ -271,9 +273,9 @@ class Frontier:
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
-        """Remove and return the best URL whose host has a free slot; None without such a host.
+        """Remove and return the best URL whose host has a free slot; None if no host has one.
 
-        The URL is in flight until `release` is called.
+        The returned URL is in flight until `release` is called.
         """
         url = self.peek(now)
         if url is not None:
@@ -304,9 +306,9 @@ class Frontier:
         return None if best is None else best[1]
 
     def busy_host_links(self, now: float, above: float, max_hosts: int) -> list[BusyHostLink]:
-        """Return the best link of each of the best busy hosts, the best first.
+        """Return the best link of each of the busy hosts with the best links, the best link first.
 
-        Skipped hosts are left out.
+        Hosts that are skipped are left out.
 
         Parameters
         ----------
@@ -341,7 +343,7 @@ class Frontier:
         self._make_available(host, now)
 
     def cancel_delay(self, url: int, now: float) -> None:
-        """Cancel the delay after the request for `url`, which is in flight but was never sent."""
+        """Cancel the delay of the host after a request for `url` that was never sent."""
         host = int(self._host_of.data[url])
         state = self._hosts[host]
         if state.ready_at != self._delayed_until.get(url):
@@ -351,16 +353,16 @@ class Frontier:
         self._make_available(host, now)
 
     def set_limit(self, host: int, limit: int) -> None:
-        """Set the largest number of concurrent requests to `host`."""
+        """Set the maximum number of concurrent requests to `host`."""
         self._grow(0, host + 1)
         self._hosts[host].limit = limit
 
     def set_delay(self, host: int, delay: float) -> None:
-        """Set the seconds between the starts of two requests to `host`."""
+        """Set the minimum time in seconds between the starts of two requests to `host`."""
         self._delays[host] = delay
 
     def hold(self, host: int, until: float) -> None:
-        """Start no request to `host` before the time `until`; if `until` is inf, skip the host."""
+        """Start no request to `host` before the time `until`; skip the host if `until` is inf."""
         self._grow(0, host + 1)
         state = self._hosts[host]
         if until <= state.ready_at:
@@ -377,7 +379,7 @@ class Frontier:
         return sum(self._hosts[host].queued for host in self._skipped_hosts)
 
     def next_ready(self) -> float | None:
-        """Return the earliest time at which a timer makes a host available; None: no timer."""
+        """Return the earliest time at which a host's delay ends; None if no host is delayed."""
         return self._timers[0][0] if self._timers else None
 
     def _select_queued(

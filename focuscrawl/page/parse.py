@@ -1,8 +1,9 @@
 """Parse HTML pages to `PageView`, estimate the cost of parsing, and extract visible text.
 
-The cost is estimated from the bytes of a page, in a fraction of the parse time. Parse time is
-proportional to the number of tags and bytes, with one exception. libxml2 searches all attributes
-of an element for each new attribute, so 100,000 attributes take as long as ten million tags.
+The cost of parsing is estimated from the bytes of a page, in a fraction of the parse time. Parse
+time is proportional to the number of tags and bytes, with one exception. The parser libxml2
+searches all attributes of an element for each new attribute, so 100,000 attributes take as long as
+ten million tags.
 """
 
 from __future__ import annotations
@@ -80,11 +81,11 @@ _OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]",
 
 
 class ParseCost(IntEnum):
-    """How long parsing a page takes.
+    """Classes of pages by the time that parsing takes.
 
-    SMALL: the page can be parsed in an event loop. LARGE: parsing takes at most about a second, in
-    a background thread. UNBOUNDED: the time is unknown, so a child process that can be killed
-    parses the page.
+    A page of class SMALL can be parsed in an event loop. Parsing a page of class LARGE takes at
+    most about a second, so a background thread parses the page. The parse time of a page of class
+    UNBOUNDED is unknown, so a child process that can be killed parses the page.
     """
 
     SMALL = 1
@@ -301,7 +302,7 @@ def _alternates(
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return how many of the first texts have at most `MAX_TOTAL_LENGTH` characters in total."""
+    """Return how many of the first texts fit into `MAX_TOTAL_LENGTH` characters in total."""
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]
@@ -309,7 +310,7 @@ def count_within_limit(texts: Sequence[str | None]) -> int:
 
 
 def to_links(outline: Outline, targets: list[str | None]) -> Links:
-    """Return the links of an outline, without links whose resolved target is None."""
+    """Return the links of a page's outline, without links that have no valid target."""
     left = np.array(outline.left, np.int32)
     right = np.array(outline.right, np.int32)
     nofollow = np.array(outline.nofollow, np.bool_)
@@ -327,7 +328,7 @@ def to_links(outline: Outline, targets: list[str | None]) -> Links:
 def visible_paragraphs(
     body: bytes, encoding: str | None, max_characters: int
 ) -> tuple[list[str], bool]:
-    """Return the visible text of an HTML page by paragraph, and whether the text is truncated.
+    """Return the visible paragraphs of an HTML page, and whether the text is truncated.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
@@ -62,7 +63,7 @@ _HINTS = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by er
 
 
 class RevisitCounts(NamedTuple):
-    """Counts of the hubs that were fetched again; no other count includes hub revisits."""
+    """Numbers of hub pages that were fetched again, and of new links on these pages."""
 
     fetches: int = 0
     unchanged: int = 0  #: fetches answered with "not modified"
@@ -77,7 +78,7 @@ class RevisitCounts(NamedTuple):
         return cls(*store.row(counts, (NOT_MODIFIED,)))
 
     def describe(self) -> str:
-        """Return the counts as readable text."""
+        """Return the counts of hub revisits as readable text."""
         text = (
             f"{pluralize(self.fetches, 'hub')} fetched again: {pluralize(self.links, 'new link')}"
         )
@@ -85,7 +86,7 @@ class RevisitCounts(NamedTuple):
 
 
 def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
-    """Return the note about fetch number `seq` as a near-duplicate of another page, if any."""
+    """Return the note that the fetch `seq` returned a near-duplicate page; None without a note."""
     events = History(store).events(NEAR_DUPLICATE)
     return next((event.detail[len(url) + 2 :] for event in events if event.seq == seq), None)
 
@@ -137,7 +138,7 @@ WHERE h.name IN (SELECT value FROM json_each(:hosts)) AND u.state = :queued AND 
 
 
 def replay_harvest_monitor(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
-    """Run the harvest monitor over all fetches, with their present relevance.
+    """Run the harvest monitor again over all fetches of a crawl, with their current relevance.
 
     Returns
     -------
@@ -165,7 +166,7 @@ def replay_harvest_monitor(store: CrawlStore) -> tuple[HarvestMonitor, list[Diag
 
 
 def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
-    """Return whether a fetch returned a page that is no duplicate."""
+    """Return whether a fetch returned an HTML page that is not a duplicate."""
     return outcome(status, error, duplicate_of is not None) == PAGE
 
 
@@ -195,7 +196,7 @@ ORDER BY sum(p.relevance) DESC, h.name LIMIT ?
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers of a crawl, finished or running (methods.md 1)."""
+    """The main numbers of a finished or running crawl, as in its summary (methods.md 1)."""
 
     identity: dict[str, str]  #: topic, strategy, web, critic and random_state of the crawl
     store_path: str  #: path of the store
@@ -274,12 +275,12 @@ class Summary:
 
     @property
     def loss_rate(self) -> float | None:
-        """1 - harvest rate; None before the first fetch."""
+        """Loss rate, which is 1 - harvest rate; None before the first fetch."""
         return 1.0 - self.harvest_rate if self.fetched else None
 
     @property
     def priority_fidelity(self) -> float | None:
-        """Share of the fetches that were not `overtaken`; None before the first fetch."""
+        """Share of fetches that were made while no much better link was queued, or None."""
         return 1.0 - sum(self.overtaken.values()) / self.fetched if self.fetched else None
 
     @property
@@ -290,12 +291,14 @@ class Summary:
 
     @property
     def web_title(self) -> str:
-        """Readable name of the crawled web."""
-        web = self.identity.get("web", "live")
-        return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
+        """Readable name of the crawled web, such as the live Web or a recording."""
+        if self.identity.get("web", "live") == "live":
+            return "the live Web"
+        name = self.identity.get("web_name", "a recorded web")
+        return f"the synthetic web {name}" if re.split("[:@]", name)[0] == "demo" else name
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the summary without hosts as pairs of name and value, for terminal and HTML."""
+        """Return the summary as pairs of name and value, without the hosts."""
         states = self.states
         lines = [
             ("topic", one_line(self.identity.get("topic", "?"))),
@@ -339,7 +342,7 @@ class Summary:
 
     @property
     def folder(self) -> str:
-        """Path of the crawl's folder."""
+        """Path of the folder of the crawl."""
         return str(Path(self.store_path).parent)
 
     def text(self) -> str:
@@ -427,12 +430,12 @@ class Summary:
 
 
 def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
-    """Return the estimates of recall that a crawl has made."""
+    """Return the recall estimates that a crawl has computed."""
     return read_estimates(Path(store.location).parent / ESTIMATES_FILE)
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the fetch at which its training started."""
+    """Return the version of the last model, and the fetches when its training started."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

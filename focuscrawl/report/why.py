@@ -69,10 +69,11 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
-    """Describe the URLs of other hosts that scored better than a page at the time of its fetch.
+    """Describe URLs of busy hosts that were queued with better scores when a page was fetched.
 
-    The function considers URLs that were found before the fetch of the page, and that were fetched
-    later or are still queued. The function compares the last scores of the URLs in the frontier.
+    The text counts URLs that were found before the fetch of the page, and that were fetched later
+    or are still queued. The function compares the last scores of these other URLs with the score
+    of the page.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Contributions to the score of a URL; contributions above 0 raise the score."""
+    """Contributions of features to the score of a URL; contributions above 0 raise the score."""
 
     #: parts whose sum is the log-odds of the score; see `Apprentice.explain`
     parts: dict[str, float]
@@ -105,7 +106,7 @@ class Reasons:
     score: float  #: the score in [0, 1]
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the largest contributions for and against the URL as (side, text)."""
+        """Return the largest contributions for and against the URL as lines of text."""
         named = {_part_name(n): part for n, part in self.parts.items() if n != "intercept"}
         lines = []
         for kind, found in (("", named), ("words ", self.words)):
@@ -133,10 +134,10 @@ def _part_name(name: str) -> str:
 
 
 def explain_score(store: CrawlStore, url: int) -> Reasons | None:
-    """Return the contributions to the score of the URL with the ID `url`, by the last model.
+    """Return the contribution of each feature to the last score of the URL with the ID `url`.
 
     The apprentice is rebuilt from the features of every page in the store. If the URL was fetched,
-    the rebuilt apprentice does not learn from that fetch.
+    the rebuilt apprentice does not learn from the fetch of the URL.
 
     Returns
     -------
@@ -239,7 +240,7 @@ class Explanation:
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:
-        """Explain a URL from the store.
+        """Return the explanation of a URL's state and score, read from the store.
 
         Raises
         ------

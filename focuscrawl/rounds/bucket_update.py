@@ -1,4 +1,4 @@
-"""After the fetches of a round: adds new links to each bucket, and trains the model."""
+"""Adds the new links of a round to each bucket (group of hosts), and trains the model."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ _MIN_EXAMPLES = 10  # judged URLs for a training
 
 
 def update_bucket(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Add new links to a bucket, and re-score changed and best URLs; repeated calls do nothing.
+    """Add the new links of a round to a bucket (group of hosts), and re-score its URLs.
 
-    The timer of the result has the laps ``read`` (known URLs), ``join`` (new links), ``score``,
-    ``rank`` (queued URLs) and ``write``.
+    If the task has already finished, the function only reads the result. The result contains the
+    processor time for ``read`` (known URLs), ``join`` (new links), ``score``, ``rank`` (queued
+    URLs) and ``write``.
     """
     tables, name, timer = context.tables, f"{bucket:03}/{round_:05}", CpuTimer()
     if not tables.has(f"candidates/{name}"):
@@ -114,11 +115,11 @@ def _add_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUrl
 
 
 def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) -> Ints:
-    """Return the ids of URLs whose scores the new links of a round may change, int64 (n,).
+    """Return the ids of URLs that need new scores after new links were found, int64 (n,).
 
-    A URL is re-scored when its number of links has doubled, or a new link has a higher score than
-    the URL. The number of links read for a URL in all rounds is therefore at most twice the number
-    of links to the URL.
+    A URL gets a new score when the number of links to the URL has doubled, or when a new link has
+    a higher score than the URL. The number of links read for a URL in all rounds is therefore at
+    most twice the number of links to the URL.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def _candidates(
 
 
 def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
-    """Train the model with the judged URLs of the latest rounds; a repeated call does nothing.
+    """Train the strategy's model on the judged URLs of the latest rounds (batches of fetches).
 
     Returns
     -------

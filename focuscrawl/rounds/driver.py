@@ -1,4 +1,4 @@
-"""Runs a crawl round by round: select URLs, fetch, train, update the buckets, commit."""
+"""Runs a crawl in rounds, each of which selects and fetches URLs and trains the model."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def parse_round_size(written: object) -> float:
-    """Parse the size of a round: a share of the budget below 100 %, or a number of fetches.
+    """Parse the size of a round of fetches, as a share of the budget or a number of fetches.
 
     Raises
     ------
@@ -66,7 +66,7 @@ _LOCAL_NAME_SETTINGS = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_R
 
 
 class RoundsPlan(BaseModel):
-    """The plan of a crawl in rounds.
+    """The configuration of a crawl in rounds, as read from a plan file (TOML).
 
     Attributes
     ----------
@@ -94,13 +94,13 @@ class RoundsPlan(BaseModel):
 
     @property
     def fetches(self) -> int:
-        """Number of fetches in a round, at least one."""
+        """Number of fetches in each round, at least one."""
         share = self.round * self.crawl.budget if self.round < 1.0 else self.round
         return max(1, int(share))
 
 
 def read_plan(path: Path) -> RoundsPlan:
-    """Read a plan from a TOML file.
+    """Read the plan of a crawl in rounds from a TOML file.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def crawl_in_rounds(
     watch: ProgressFactory = no_progress,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Start a crawl in rounds, or resume the crawl with the tables at `root`, until it stops.
+    """Run a crawl in rounds to its end; resume the crawl if there are tables at `root`.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Fetches of a round in one bucket, and the tables that a round writes."""
+"""Fetches the URLs of one round (batch) and one bucket (group of hosts), and writes tables."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ _FAILURES = ("error", "store_error")  # stop reasons after which a round can be 
 
 
 class RoundOutput(Part):
-    """Writes the tables of a bucket for a round when the crawl of the bucket stops.
+    """Writes the tables of one round (batch) and bucket (group of hosts) when its crawl stops.
 
-    Interrupted and failed crawls write nothing, because they can be resumed.
+    Nothing is written if the crawl was interrupted or failed, because the crawl can be resumed.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class RoundOutput(Part):
         self._traps = traps
 
     def release(self) -> None:
-        """Write all tables if the round is over."""
+        """Write all tables unless the crawl was interrupted or failed."""
         stop = self._crawl.stop_reason
         if stop is None or stop in _FAILURES:
             return
@@ -115,7 +115,7 @@ def write_tables(
     discounts: Sequence[Mapping[str, Any]],
     judged: bytes,
 ) -> None:
-    """Write the tables of a bucket's round; the table of pages comes last and marks completion.
+    """Write the tables of one round (batch) and one bucket (group of hosts), the pages last.
 
     Parameters
     ----------
@@ -212,12 +212,12 @@ def _evidence(
 
 
 def excluded_urls(urls: UrlTable) -> list[str]:
-    """Return the URLs that may not be fetched."""
+    """Return the URLs that were excluded, for example by robots.txt."""
     return [urls[number] for number in range(len(urls)) if urls.state(number) == EXCLUDED]
 
 
 def page_rows(crawl: Crawl) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the pages of a crawl, see `PAGE`."""
+    """Yield a table row (see `PAGE`) for each fetched page of a crawl."""
     urls = crawl.urls
     for row in map(dict, crawl.store.rows("SELECT * FROM page ORDER BY seq")):
         url, twin = urls[row["url"]], row["duplicate_of"]
@@ -240,17 +240,17 @@ def _duplicate_keys(row: Mapping[str, Any], url: str) -> dict[str, Any]:
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Fetch the selected URLs of a bucket; a repeated call does nothing.
+    """Fetch the URLs that a round has selected from a bucket (group of hosts).
 
-    The round fetches as many URLs as were selected. A new URL of the bucket's hosts replaces a
-    selected URL with a lower score. So a large round also follows links that the round finds,
-    scored by the model of the previous round.
+    A repeated call does nothing. The number of fetches is the number of selected URLs. But if a
+    new URL on one of the bucket's hosts is found with a better score than a selected URL, the new
+    URL is fetched instead. So a large round (batch of fetches) also follows links found in the
+    same round, which the model of the previous round scores.
 
     Returns
     -------
     dict
-        Numbers of fetches and excluded URLs, sum of relevance, and ``laps``: for a recorded web,
-        the
+        Numbers of fetches and excluded URLs, sum of relevance, and, in a replay, ``laps``: the
         time to ``open`` (read tables, score the selected URLs) and to ``crawl``.
     """
     tables, name, timer = context.tables, f"pages/{bucket:03}/{round_:05}", CpuTimer()
@@ -272,7 +272,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlConfig) -> Crawl:
-    """Open the crawl of a bucket for a round; `RoundOutput` writes the tables at its end.
+    """Open the crawl that fetches the URLs selected from one bucket (group of hosts).
 
     Parameters
     ----------
@@ -327,7 +327,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
 
 
 def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Write the tables of a round from the crawl in a folder, which stays unchanged.
+    """Write the tables of a round of fetches from an ordinary crawl in a folder.
 
     Parameters
     ----------

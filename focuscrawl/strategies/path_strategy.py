@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of a URL v is the expected reward of the paths to v by a path model (equation 7).
+    """The score of a URL is the expected reward of the paths to the URL, by a path model.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
-    critic computes the relevance R(u) from a single page u, and the scores of URLs from paths. The
-    pages on paths from a start page form a site.
+    path model computes the relevance of a page from the page alone, and the scores of URLs from
+    paths. All pages that are reached by links from one start page form a site.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Paths(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class PathMemo:
-    """The values of a page on a path that the store keeps as the memo of the page.
+    """The data of a page that a resumed crawl needs, stored as the memo of the page.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class PathMemo:
     directories: NDArray[np.uint32]
 
     def to_bytes(self) -> bytes:
-        """Pack the memo for the store."""
+        """Convert the memo (the stored data of a page) to bytes."""
         url = self.url.encode()
         links, depth = self.directories.shape
         sizes = [self.labels.shape[1], len(url), links, depth]
@@ -178,7 +178,7 @@ class PathMemo:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack a memo that `to_bytes` packed."""
+        """Create a memo (the stored data of a page) from the bytes of `to_bytes`."""
         referrer, parent, k, length, links, depth = np.frombuffer(data, "<i8", 6).tolist()
         goal, fail, reward = np.frombuffer(data, "<f8", 3, offset=48).tolist()
         url = data[72 : 72 + length].decode()

@@ -88,7 +88,7 @@ def check_strategy(
 
 
 def run_checks(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
-    """Run checks in turn; add the name of a failed check to the error as a note."""
+    """Run checks one by one; the error of a failed check contains the name of the check."""
     for name, check in checks:
         try:
             check()

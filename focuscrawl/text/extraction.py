@@ -1,4 +1,4 @@
-"""Extraction of the main text and the metadata of pages, in child processes with limits."""
+"""Extracts the main text and the metadata of pages in child processes with limits."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _LICENSE = "a[rel~=license], link[rel~=license]"
 
 @dataclass(frozen=True)
 class PageText:
-    """Text and metadata of a page; a field is empty, or None, if nothing was found.
+    """Main text and metadata of a page; fields without a value are empty or None.
 
-    `focuscrawl.collection.collection.COLUMNS` describes the fields. The extractor is a library, or
-    `VISIBLE` if no library found the text.
+    The constant `focuscrawl.collection.collection.COLUMNS` describes the fields. The field
+    `extractor` names the library that found the text, or is `VISIBLE` if no library found a text.
     """
 
     text: str
@@ -67,12 +67,12 @@ class PageText:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        """Create an instance from fields read from JSON."""
+        """Create a `PageText` from fields that were read from JSON."""
         published = fields["date"]
         return cls(**fields | {"date": published and date.fromisoformat(published)})
 
     def map(self, change: Callable[[str], str]) -> PageText:
-        """Return a copy with `change` applied to every text field."""
+        """Return a copy of the `PageText` with `change` applied to every text field."""
         texts: dict[str, Any] = {
             name: change(value) for name, value in vars(self).items() if isinstance(value, str)
         }
@@ -84,7 +84,8 @@ def extract_text(
 ) -> PageText:
     """Extract the main text of an HTML page.
 
-    If the library finds fewer than 10 words, the result is all visible text of the page.
+    If the extraction library finds fewer than 10 words, the result is all visible text of the
+    page.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ def _json_ld_types(found: object) -> Iterator[str]:
 
 
 def extract_pdf(body: bytes, url: str) -> PageText:
-    """Extract the text of a PDF file, with its pages as paragraphs.
+    """Return the text of a PDF file, in which each page is a paragraph.
 
     Raises
     ------
@@ -239,7 +240,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
 
 
 class RawPage(NamedTuple):
-    """A response from which text is extracted: HTML (with its encoding) or PDF."""
+    """An HTML or PDF response from which the text is to be extracted."""
 
     url: str
     body: bytes
@@ -285,12 +286,12 @@ class ExtractorPool:
         self.close()
 
     def start(self) -> None:
-        """Start a child process now instead of with the first page; raise errors of `extract`."""
+        """Start a child process, which otherwise starts with the first page."""
         with self._worker() as worker:
             worker.start()
 
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
-        """Yield the texts of pages in order; None for unreadable pages and pages over a limit.
+        """Yield the text of each page; None for unreadable pages and pages over a limit.
 
         Raises
         ------
@@ -308,9 +309,9 @@ class ExtractorPool:
             yield each.result()
 
     def extract_page(self, page: RawPage) -> PageText | None:
-        """Return the text of a page as `extract` does; None also if the pool is closed meanwhile.
+        """Return the text of one page; None if the page is unreadable or the pool is closed.
 
-        Any thread may call this method. The call waits for an idle child process.
+        Any thread may call `extract_page`. The call waits for an idle child process.
         """
         with self._worker() as worker:
             try:
@@ -329,7 +330,7 @@ class ExtractorPool:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """Kill the child processes and wait for the threads that use them."""
+        """Kill the child processes, and wait for the threads that use the child processes."""
         self._closed = True
         for worker in self._workers:
             worker.kill()
@@ -362,7 +363,7 @@ class _Worker(WorkerProcess):
 
 
 def serve(*, longest: float, memory: int, niceness: int) -> None:
-    """Run in a child process: extract texts of the pages on standard input."""
+    """Run in a child process, and extract the texts of the pages on standard input."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     serve_requests(_extract_for_parent, longest, _warm_up)

@@ -69,14 +69,18 @@ def test_pages_are_read_again_for_other_options(first: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_d_max_is_chosen_by_cross_validation(first: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["cv", "cv-accuracy"])
+def test_d_max_is_chosen_by_cross_validation(by: str, first: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
-    result = train(first / "best-first", "--web", "demo", "--d-max", "cv", "--out", out)
+    result = train(first / "best-first", "--web", "demo", "--d-max", by, "--out", out)
     heading, *rows = [line.split() for line in result.stdout.splitlines()[:10]]
     assert heading[0] == "d_max"
     assert [row[0] for row in rows] == [str(d_max) for d_max in range(9)]
     (choice,) = re.findall(r"^Chosen d_max = (\d): ", result.stdout, re.MULTILINE)
     assert kept_in(out)["d_max"] == int(choice)
+    if by == "cv-accuracy":
+        accuracy = [float(row[-1]) for row in rows]
+        assert accuracy[int(choice)] == max(accuracy)
 
 
 def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
@@ -92,7 +96,7 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
         ((own, "--out", out, "--d-max", "3"), "--web"),
         ((own, "--out", out, "--groups", "context"), "--web"),
         ((own, *of_web, "--d-max", "-1"), "an integer of at least 0"),
-        ((own, *of_web, "--d-max", "all"), "must be cv or an integer"),
+        ((own, *of_web, "--d-max", "all"), "must be cv, cv-accuracy or an integer"),
         ((own, *of_web, "--groups", "contxt"), "did you mean context?"),
         (
             (own, *of_web, "--groups", "url", "--d-max", "cv"),

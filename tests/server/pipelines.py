@@ -113,4 +113,4 @@ class Pictures(FilesPipeline):
 
 def choke(instance: Instance) -> None:
     """Fail, as a user's callable might."""
-    raise ValueError(f"cannot take {instance.source}")
+    raise ValueError(f"cannot take {instance.target}")
