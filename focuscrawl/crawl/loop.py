@@ -186,7 +186,7 @@ class Crawl(CrawlState):
         )
 
     def score_at_request(self, url_id: int) -> float:
-        """Return the present score of a URL in flight; inf for a URL before all links.
+        """Return the present score of a URL in flight; inf for a start page or redirect target.
 
         If the strategy fails, the method returns the score in the frontier.
         """
@@ -219,8 +219,8 @@ class Crawl(CrawlState):
     def halt(self, url_id: int, now: float) -> None:
         """Stop the crawl after an error, and put the URL of the visit back into the queue.
 
-        The method is for errors in a feed, a part or the store, which would also occur for the
-        next page. The method `CrawlState.log_failure` handles errors of the critic and of the
+        The method is for errors in a feed export, a part or the store, which would also occur for
+        the next page. The method `CrawlState.log_failure` handles errors of the critic and of the
         strategy.
         """
         self._halted = True

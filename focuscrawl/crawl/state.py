@@ -81,7 +81,7 @@ def is_redirect(status: int, error: str | None) -> bool:
 
 
 class Redirects:
-    """URLs that redirect to another URL, and the chains of redirects that lead to them."""
+    """URLs that redirect to another URL, and the chains of redirects between URLs."""
 
     def __init__(self, urls: UrlTable) -> None:
         self._urls = urls
@@ -273,7 +273,7 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches without a much better link at a busy host; 1 before any fetch."""
+        """Share of fetches during which no much better link waited for a busy host."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
@@ -391,8 +391,8 @@ class CrawlState:
     def put(self, record: VisitRecord) -> None:
         """Write a record to the store, together with all pending changes of URLs.
 
-        While a page is expanded and not yet recorded, the record waits. The changes of URLs by the
-        expansion must be written together with the page and its links.
+        While a page is expanded and not yet recorded, the method holds back the record. The
+        changes of URLs by the expansion must be written together with the page and its links.
         """
         self._held_records.append(record)
         self._write_held()

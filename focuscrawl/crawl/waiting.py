@@ -80,8 +80,8 @@ class PriorityFidelity(Part):
     """Records each fetch during which a clearly better link waited for its busy host.
 
     *Priority fidelity* is the share of fetches during which no clearly better link waited. Scores
-    of start pages and redirect targets are not compared. The same holds for strategies whose
-    scores are not expected relevances.
+    of start pages and redirect targets are not compared. Scores of a strategy that are not
+    expected relevances are not compared either.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

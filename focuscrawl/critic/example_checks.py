@@ -326,7 +326,7 @@ def _distinctive_words(
 def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that best distinguish relevant pages from other pages, for and against.
+    """Return the words that count most for the topic, and the words that count most against it.
 
     The returned words contribute most to the difference between the mean log-odds of relevant and
     other pages.

@@ -225,7 +225,7 @@ class Frontier:
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
         """Replace the queues by the result of `sort_queues`, except URLs removed meanwhile.
 
-        The method contains no loop over all URLs, because it blocks the event loop. Each host
+        The method blocks the event loop, and therefore contains no loop over all URLs. Each host
         offers the link that was its best link when the queues were sorted, and `pop` skips
         outdated links.
         """
@@ -306,7 +306,7 @@ class Frontier:
         return None if best is None else best[1]
 
     def busy_host_links(self, now: float, above: float, max_hosts: int) -> list[BusyHostLink]:
-        """Return the best link of each of the busy hosts with the best links, the best link first.
+        """Return the best links of a limited number of busy hosts, one link per host, best first.
 
         Hosts that are skipped are left out.
 

@@ -106,7 +106,7 @@ class Host:
             self._at += 1
 
     def clear(self) -> list[Entry]:
-        """Remove all links of the host; return the heap, because freeing its memory takes time."""
+        """Remove all links of the host; return the old heap, which the caller can free later."""
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None

@@ -32,13 +32,13 @@ class Patience:
 
         score(w) - score(v) > s / patience
 
-    The length of the busy host's queue does not matter, since a fetch that is not spent on the
-    link v is spent on the busy host at the end of the crawl.
+    The length of the busy host's queue does not matter: a fetch that is saved now is spent on the
+    busy host at the end of the crawl.
 
-    Second, better links must use up the remaining budget. With a remaining budget of B fetches, at
-    least B links must score higher than the link v. These B links are queued links and expected
-    new links. The number of expected new links is B times the mean number of new links on the
-    latest pages.
+    Second, there are enough better links to use up the remaining budget. With a remaining budget
+    of B fetches, at least B links must score higher than the link v. These B links are queued
+    links and expected new links. The number of expected new links is B times the mean number of
+    new links on the latest pages.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Classes of a study and its crawls (runs), one per web, topic, seed sample and strategy."""
+"""Data classes of a study and its runs: one crawl per web, topic, seed sample and strategy."""
 
 from __future__ import annotations
 

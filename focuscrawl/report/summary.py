@@ -86,7 +86,7 @@ class RevisitCounts(NamedTuple):
 
 
 def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
-    """Return the note that the fetch `seq` returned a near-duplicate page; None without a note."""
+    """Return a note if the page of the fetch `seq` is a near-duplicate, or else None."""
     events = History(store).events(NEAR_DUPLICATE)
     return next((event.detail[len(url) + 2 :] for event in events if event.seq == seq), None)
 
@@ -435,7 +435,7 @@ def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the fetches when its training started."""
+    """Return the version of the last model, and the number of fetches before its training."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

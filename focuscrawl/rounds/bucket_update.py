@@ -118,8 +118,8 @@ def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) ->
     """Return the ids of URLs that need new scores after new links were found, int64 (n,).
 
     A URL gets a new score when the number of links to the URL has doubled, or when a new link has
-    a higher score than the URL. The number of links read for a URL in all rounds is therefore at
-    most twice the number of links to the URL.
+    a higher score than the URL. Over all rounds together, at most twice as many links are read for
+    a URL as lead to the URL.
 
     Parameters
     ----------

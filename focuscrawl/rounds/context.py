@@ -205,10 +205,10 @@ def content_bucket(content: int, buckets: int) -> int:
 class BucketDuplicates(Duplicates):
     """Detects duplicates of pages that any earlier round (batch of fetches) has fetched.
 
-    All URLs of a page are on one host, so the bucket (group of hosts) with this host stores the
-    URLs. The function `content_bucket` divides content ids among the buckets. Content ids are read
-    on demand. Equal pages that are fetched for different buckets in the same round (batch of
-    fetches) are not detected.
+    All URLs under which a page was fetched are on one host, so the bucket (group of hosts) of the
+    host stores the URLs. The function `content_bucket` divides content ids among the buckets.
+    Content ids are read on demand. Equal pages that are fetched for different buckets in the same
+    round (batch of fetches) are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -261,7 +261,7 @@ class _PageIndex:
         self._ids, self._rows = ids[order], rows[order]
 
     def pages(self, id_: int, most: int) -> list[dict[str, Any]]:
-        """Return the table rows of the first pages with a given id."""
+        """Return the table rows of the first pages that were fetched with a given content id."""
         start, end = np.searchsorted(self._ids, id_), np.searchsorted(self._ids, id_, "right")
         rows = np.sort(self._rows[start : min(end, start + most)])
         tables = np.searchsorted(self._starts, rows, side="right") - 1

@@ -208,7 +208,7 @@ class Tables:
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a local file from the byte `first` on; return the number of copied bytes."""
+        """Copy a local file from byte `first` on into the tables; return how many bytes."""
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
             shutil.copyfileobj(source, file, _COPY_BYTES)
@@ -431,9 +431,9 @@ class Tables:
     ) -> None:
         """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Because files are merged, each row is written about log2(rounds) times [1]_. A task needs
-        no more memory than for a table of 64 MiB. Files that were merged are kept until the round
-        of fetches is over, see `remove_obsolete`.
+        Because files are merged, each row is written about log2(rounds) times [1]_. A task never
+        needs more memory than a table of 64 MiB does. Files that were merged are kept until the
+        round of fetches is over, see `remove_obsolete`.
 
         Parameters
         ----------

@@ -306,7 +306,7 @@ class Strategy(ABC):
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split a page's memo (stored bytes) by groups of links; by default, repeat the memo.
+        """Split a page's memo by groups of links; by default, every group gets the whole memo.
 
         The method `split_memo` may run in any thread.
 

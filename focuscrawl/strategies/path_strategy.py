@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of a URL is the expected reward of the paths to the URL, by a path model.
+    """The score of a URL is the reward that a path model expects from the paths to the URL.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
     path model computes the relevance of a page from the page alone, and the scores of URLs from

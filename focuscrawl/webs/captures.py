@@ -226,11 +226,11 @@ def select_captures(
 ) -> dict[str, Capture]:
     """Return the best capture (index entry) of each URL, in a dict by URL without scheme.
 
-    A page is preferred to a redirect, and a redirect to an error. Among captures of equal status,
-    a record with a body is preferred to a revisit record, and then the latest capture is
-    preferred. Responses with status 304, and redirects from ``http`` to ``https`` of the same URL,
-    are skipped. Responses to methods other than GET, to whose keys pywb adds ``__wb_method``, are
-    also skipped. The attribute `url` of the returned captures is normalised.
+    A page is preferred to a redirect, and a redirect is preferred to an error. Among captures of
+    equal status, a record with a body is preferred to a revisit record, and then the latest
+    capture is preferred. Responses with status 304, and redirects from ``http`` to ``https`` of
+    the same URL, are skipped. Responses to methods other than GET, to whose keys pywb adds
+    ``__wb_method``, are also skipped. The attribute `url` of the returned captures is normalised.
 
     Parameters
     ----------
