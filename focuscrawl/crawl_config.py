@@ -293,8 +293,8 @@ class CrawlConfig(BaseModel):
     )
     limits: Flag = _setting(
         True,
-        "limit the fetches from hosts and URL patterns [without relevant "
-        "pages](../explanation/endurance.md#traps); 0: no limits",
+        "discount URLs of hosts and URL patterns that bring [repeats or irrelevant "
+        "pages](../explanation/endurance.md#traps); 0: no discounts",
     )
     log_json: Annotated[str, file_name("log.jsonl")] | None = _setting(
         None,
@@ -323,8 +323,8 @@ class CrawlConfig(BaseModel):
     )
     near_duplicates: Flag = _setting(
         True,
-        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages, which do "
-        "not raise the limits of their host",
+        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages, which "
+        "count as repeats",
     )
     not_modified_cost: Share = _setting(
         0.1, "part of a fetch that a response 304 (not modified) takes from the budget"
