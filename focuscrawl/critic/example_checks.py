@@ -98,7 +98,7 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return the pages judged relevant that are no examples, in random order."""
+        """Return, in random order, pages that the critic judged relevant, without examples."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: state of a URL: in flight, fetched or unknown; in the queue of its host; deferred, in no queue
-NOT_QUEUED, QUEUED, DEFERRED = range(3)
+#: state of a URL: in flight, fetched or unknown; in the queue of its host
+NOT_QUEUED, QUEUED = range(2)
 #: event of a host that is skipped after failures; detail: ``host: reason``
 HOST_SKIPPED = "left"
 

@@ -82,7 +82,7 @@ class Patience:
 
     def _cutoff_score(self, budget_left: float) -> float:
         """Return the score that `budget_left` queued or expected links exceed; -inf if fewer."""
-        queued = _histogram(self._frontier.scores_in_queues())
+        queued = _histogram(self._frontier.halved_scores())
         new = _histogram(np.array([score for page in self._recent_scores for score in page]))
         supply = np.cumsum((queued + budget_left * new / max(len(self._recent_scores), 1))[::-1])
         at = int(np.searchsorted(supply, budget_left))

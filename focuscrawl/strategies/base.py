@@ -240,14 +240,6 @@ class Strategy(ABC):
             Id of an earlier page with the same content.
         """
 
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the value of a fetched page in [0, 1], by default its relevance.
-
-        Pages with a value above 1/2 extend the limits on their host and URL pattern
-        (`focuscrawl.crawl.traps`).
-        """
-        return relevance
-
     def score_after_failure(self, url: int, score: float) -> float:
         """Return the new score of a URL that is queued again after a failed fetch."""
         return score

@@ -231,10 +231,6 @@ class CorrectedStrategy(Strategy):
         """Pass the outcome of a fetch to the wrapped strategy."""
         self._learner.observe(url, relevance, duplicate_of)
 
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the value of a page, as computed by the wrapped strategy."""
-        return self._learner.page_value(url, relevance)
-
     def is_training_due(self) -> bool:
         """Return whether the wrapped strategy should start a training."""
         return self._learner.is_training_due()
