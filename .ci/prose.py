@@ -56,6 +56,7 @@ _ONE_LINK = re.compile(r"\s*(?:[-*]|\d+\.)?\s*(?:!?\[[^\]]*\]\([^)]*\)|<?https?:
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s+")
 _END = re.compile(r"(?<=[.!?])(?<!\.\.)[\"')*]*\s+(?=[\"'(*`\[]*[A-Z0-9`])")
 _NUMPYDOC = re.compile(r"\n[A-Z][\w ]+\n---+\n")
+_EXAMPLES = re.compile(r"(?m)^\x08\n(?:.*\S.*\n?)*")  # click: a paragraph of commands
 _Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _INLINE = re.compile(r"</?(?:a|b|bdi|code|em|i|span|strong)\b[^>]*>")
 
@@ -180,7 +181,7 @@ def of_studio() -> Iterator[tuple[str, str]]:
 
 
 def of_docstrings(*, private: bool = False) -> Iterator[tuple[str, str]]:
-    """Return the sentences of public docstrings, without the sections of numpydoc."""
+    """Return the sentences of public docstrings, without numpydoc sections and examples."""
     definitions = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path in sorted((ROOT / "focuscrawl").rglob("*.py")):
         module = ast.parse(path.read_text("utf-8"))
@@ -192,7 +193,8 @@ def of_docstrings(*, private: bool = False) -> Iterator[tuple[str, str]]:
             if getattr(node, "name", "").startswith("_") and not private:
                 continue
             source = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 1)} {name}".rstrip()
-            for kind, _, block in blocks(_NUMPYDOC.split(ast.get_docstring(node) or "")[0]):
+            text = _EXAMPLES.sub("", _NUMPYDOC.split(ast.get_docstring(node) or "")[0])
+            for kind, _, block in blocks(text):
                 for _, sentence in sentences(block) if kind == "prose" else ():
                     yield source, sentence
 

@@ -36,13 +36,14 @@ _LIVE_HANDLER = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
 class FocusedCrawling:
-    """Add-on, enabled by ``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}``.
+    """Scrapy add-on that makes the crawl of a spider a focused crawl.
 
-    The spider's start requests are the start pages of the crawl. The crawl judges every page,
+    The setting ``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}`` enables the add-on. The
+    spider's start requests are the start pages of the crawl. The crawl judges every page,
     scores its links, and fetches the link with the best score next. Requests of the spider keep
-    their callback, meta and headers; pages that the spider did not request go to
-    ``FOCUSCRAWL_CALLBACK``. With the add-on, settings replace the arguments of ``scrapy crawl
-    focused``: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
+    their callback, headers and meta. Pages that the spider did not request are passed to
+    ``FOCUSCRAWL_CALLBACK``. With the add-on, settings such as ``FOCUSCRAWL_TOPIC`` and
+    ``FOCUSCRAWL_CRITIC`` replace the arguments of ``scrapy crawl focused``.
 
     Raises
     ------
@@ -55,14 +56,15 @@ class FocusedCrawling:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Create the add-on of a crawler."""
+        """Create the add-on for a Scrapy crawler."""
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Add the components to the settings, and open the crawl.
+        """Add the components of focuscrawl to the Scrapy settings, and open the crawl.
 
-        ``scrapy crawl`` prints a `UserError` as one line and exits with code 2. In a program that
-        runs crawlers itself, the exception propagates.
+        If opening the crawl raises a `UserError`, ``scrapy crawl`` prints one line and exits with
+        code 2. In a program that runs Scrapy crawlers itself, a `UserError` propagates to the
+        program.
         """
         try:
             self._update(settings)

@@ -1,8 +1,8 @@
-"""Scrapy item pipelines that judge, score and record every fetch, and extract its text.
+"""Scrapy item pipelines that judge and record every fetch, score links, and extract text.
 
-The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A custom pipeline between two
-of these pipelines gets the fields set by earlier pipelines, and its changes affect later
-pipelines.
+The items are `focuscrawl.crawl.visit.PageVisit`, one for each fetch. A user's pipeline between two
+pipelines of focuscrawl sees the fields set by earlier pipelines, and can change the fields for
+later pipelines.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CriticPipeline(Component):
     """Parse the response and set the item's `relevance`, `topic`, `probabilities` and `view`.
 
     Redirects, errors, duplicates and documents other than HTML have relevance 0. A later pipeline
-    may change the relevance; link scores, limits and training then use the changed value.
+    may change the relevance. Link scores, limits and training then use the changed relevance.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -45,7 +45,7 @@ class CriticPipeline(Component):
         self._rendering = self._context.rendering
 
     async def process_item(self, item: Any) -> Any:
-        """Judge a fetch; return other items unchanged."""
+        """Judge the page of a `PageVisit`; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             try:
                 await self._parsing.parse(item)
@@ -58,29 +58,27 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Score and queue the links of a page, and emit links (u, v) as training instances.
+    """Score and queue the links of a page, and make each fetched page v a training instance.
 
-    A training instance is a link (u, v) from a page u to the fetched page v, with the relevance of
-    v as the label. The strategy receives the instances. The file or callable of the setting
-    ``FOCUSCRAWL_INSTANCES`` also receives the instances. Only one page at a time is between this
-    pipeline and `RecordPipeline`, so the strategy sees pages in the order in which they are
-    recorded.
+    The links (u, v) from earlier pages u give the features of the training instance v, and the
+    relevance of v gives its label. The strategy is trained on the instances. The file or callable
+    of the setting ``FOCUSCRAWL_INSTANCES`` receives the same instances. Only one page at a time is
+    between `LinkPipeline` and `RecordPipeline`, so the strategy sees pages in the order in which
+    pages are recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._visit_lock = self._context.visit_lock
-        self._instances = InstanceFeed.of(crawler, self._crawl)
+        InstanceFeed.connect(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
-        """Score the links of a fetch; return other items unchanged."""
+        """Score the links of a `PageVisit`; return other items unchanged."""
         if isinstance(item, PageVisit) and item.excluded is None:
             await self._visit_lock.acquire(item)
             try:
                 with halt_on_error(self._crawl, item.url_id):
                     await expand_visit(self._crawl, item)
-                    if self._instances is not None:
-                        self._instances.add(item)
             except Exception:
                 self._visit_lock.release(item)
                 raise
@@ -88,7 +86,7 @@ class LinkPipeline(Component):
 
 
 class TextPipeline(Component):
-    """Convert each recorded fetch to a `TextVisit` with text (setting ``FOCUSCRAWL_TEXT``)."""
+    """Convert each fetch to an item with the page's main text (setting ``FOCUSCRAWL_TEXT``)."""
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
@@ -96,7 +94,7 @@ class TextPipeline(Component):
         self._markdown = self._crawl.config.text_markdown
 
     async def process_item(self, item: Any) -> Any:
-        """Extract the text of a fetch; return other items unchanged."""
+        """Extract the main text of a `PageVisit`; return other items unchanged."""
         if not isinstance(item, PageVisit):
             return item
         found = await self._texts.extract(item) if self._texts.needs_text(item) else None
@@ -104,10 +102,10 @@ class TextPipeline(Component):
 
 
 class RecordPipeline(Component):
-    """Record every fetch once, and drop the fetches that feeds do not export.
+    """Record every fetch once, and drop the items that feed exports exclude.
 
-    If another pipeline drops the item or fails, the fetch is recorded with the fields set so far.
-    URLs excluded by robots.txt are neither fetches nor items.
+    If another pipeline drops the item or raises an error, the fetch is recorded with the fields
+    set so far. URLs excluded by robots.txt are neither fetches nor items.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -119,7 +117,7 @@ class RecordPipeline(Component):
             crawler.signals.connect(self.record_replaced, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
-        """Record a fetch; return other items unchanged."""
+        """Record a `PageVisit` in the store; return other items unchanged."""
         if not isinstance(item, PageVisit):
             return item
         if item.url_id in self._crawl.in_flight:
@@ -142,7 +140,7 @@ class RecordPipeline(Component):
             self._record(item)
 
     def record_replaced(self, item: Any, response: Any) -> None:
-        """Record the current fetch if another pipeline has replaced its item."""
+        """Record the current fetch if another pipeline has replaced the item of the fetch."""
         visit = self._visit_lock.holder
         if visit is None or isinstance(item, PageVisit) or response is None:
             return

@@ -1,4 +1,4 @@
-"""The spider ``round``, which fetches one bucket's URLs for `focuscrawl.rounds.live_rounds`."""
+"""The spider ``round``, which fetches URLs of one group of hosts for `focuscrawl rounds`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _ROUND_ARGUMENTS = ("tables", "bucket", "number")
 
 
 class RoundSpider(FocusedSpider):
-    """Fetch the URLs that a round has selected from one bucket, and write the bucket's tables.
+    """Fetch the URLs of one batch (round) and one group of hosts (bucket), and write tables.
 
-    The arguments are ``tables``, ``bucket`` and ``number`` of the round; the tables contain all
-    other settings. The spider ends with its parent process, when standard input is closed.
+    The spider arguments are ``tables``, ``bucket`` and ``number`` (of the round); the tables
+    contain all other settings. The spider stops when its standard input is closed, which happens
+    when the parent process ends.
     """
 
     name = "round"
@@ -35,7 +36,7 @@ class RoundSpider(FocusedSpider):
 
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
-        """Return the configuration of the crawl, without the spider's own arguments."""
+        """Return the configuration of the crawl from Scrapy settings and spider arguments."""
         missing = [name for name in _ROUND_ARGUMENTS if not given.get(name)]
         if missing:
             raise UserError(
@@ -46,7 +47,7 @@ class RoundSpider(FocusedSpider):
         return read_config(settings, {"topic": "of the tables", **others})
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:
-        """Open the crawl of the bucket in the round."""
+        """Open the crawl that fetches the URLs of one round in one bucket."""
         with require_extra("parquet", "a crawl in rounds"):
             from focuscrawl.foundation.processes import exit_with_stdin  # noqa: PLC0415
             from focuscrawl.rounds.context import load_context  # noqa: PLC0415 - few need PyArrow

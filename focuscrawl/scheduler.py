@@ -1,4 +1,4 @@
-"""Scrapy scheduler that creates a Request for the best queued link of the frontier."""
+"""Scrapy scheduler that creates a request for the best queued link of the frontier."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _NO_LINKS = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 class FrontierScheduler(BaseScheduler):
     """Give Scrapy the best queued link whose host is ready for a request.
 
-    Requests of spiders and middlewares keep their callbacks (`SpiderRequests`). A retried request
-    keeps the queue position of its URL. The downloader's own queues stay empty, so a new model
-    re-scores all links that have not been fetched.
+    The class `SpiderRequests` keeps the callbacks of requests that spiders and middlewares create.
+    A URL keeps its score when its request is retried. Requests do not wait in Scrapy's downloader,
+    so a new model can re-score every link that has not been fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -69,7 +69,7 @@ class FrontierScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
-        """Create this scheduler, or Scrapy's own scheduler without a crawl (``scrapy shell``)."""
+        """Create a `FrontierScheduler`, or Scrapy's default scheduler for ``scrapy shell``."""
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
@@ -81,7 +81,7 @@ class FrontierScheduler(BaseScheduler):
         return self._spider_requests.has_bypassing and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
-        """Queue a request of a spider or a middleware, or a retried request."""
+        """Queue a request that a spider or a middleware has created, or a retried request."""
         if self._pages.was_queued(request):  # with the page whose callback yielded the request
             return True
         url_id = request.meta.get(URL_ID)
@@ -96,7 +96,7 @@ class FrontierScheduler(BaseScheduler):
         return self._spider_requests.add(request)
 
     def next_request(self) -> Request | None:
-        """Create the request for the best link that may be fetched now."""
+        """Create the request for the best queued link that may be fetched now."""
         now = time.monotonic()
         while self._postponed and not self._crawl.reloading:
             self._spider_requests.add(self._postponed.pop(0))
@@ -146,7 +146,7 @@ class FrontierScheduler(BaseScheduler):
                 self._crawl.record_failed(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """Close the crawl; record Scrapy's stop reason ``shutdown`` as ``interrupted``."""
+        """Close the crawl, and record the stop reason; ``shutdown`` becomes ``interrupted``."""
         self._spider_requests.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 

@@ -1,4 +1,4 @@
-"""Scrapy settings of the project: a polite crawl whose components judge pages and score links."""
+"""Scrapy settings of the project, for a polite crawl that judges pages and scores links."""
 
 from focuscrawl import __version__
 

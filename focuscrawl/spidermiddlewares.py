@@ -1,6 +1,6 @@
-"""Scrapy spider middlewares for spiders of other projects: their requests and items.
+"""Scrapy spider middlewares that collect requests and links of spiders in other projects.
 
-`focuscrawl.engine.open_pages` holds each page until its callback has finished.
+The module `focuscrawl.engine.open_pages` keeps each page until the spider's callback has finished.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class AskedMiddleware(Component):
-    """Collect the requests that a callback yields, and record the page when the callback ends.
+    """Collect the requests that a spider's callback yields, and then record the page.
 
-    The middleware is the nearest to the engine, so the project's own spider middlewares have
-    already dropped requests that are, for example, too deep or off site.
+    The middleware must be the nearest to the engine, so that the project's own spider middlewares
+    have already dropped requests that are, for example, too deep or off site.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -52,7 +52,7 @@ class AskedMiddleware(Component):
             await self._pages.finish(url_id)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
-        """Record the page of a callback that fails before it yields."""
+        """Record the page if the spider's callback fails before the callback yields anything."""
         deferred_from_coro(self._pages.finish(_url_id(response)))
 
 
@@ -62,10 +62,10 @@ def _url_id(response: Response) -> int:
 
 
 class FollowedMiddleware(Component):
-    """Add requests for all links of a page to the callback's output (``FOCUSCRAWL_FOLLOW``).
+    """Add requests for all links of a page to the output of the spider's callback.
 
-    The middleware is the nearest to the spider, so the project's own spider middlewares filter the
-    added links by depth, length and site, too.
+    The middleware must be the nearest to the spider, so that the project's own spider middlewares
+    also filter the added links, for example by depth and site.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -78,7 +78,7 @@ class FollowedMiddleware(Component):
     async def process_spider_output(
         self, response: Response, result: AsyncIterator[Any]
     ) -> AsyncIterator[Any]:
-        """Yield the callback's output, then a request for each link."""
+        """Yield the output of the spider's callback, then a request for each link."""
         async for each in result:
             yield each
         for url in self._pages.links_of(_url_id(response)):

@@ -24,9 +24,11 @@ from studies.feedback import study_feedback, study_restored
 from studies.figures import FIGURES
 from studies.findings import findings, format_markdown
 from studies.knowledge_bases import bases_table, study_bases
+from studies.limits import MAX_COST, compare_limits
 from studies.page_figures import agreement_table, draw_agreement
 from studies.page_studies import study_pages
 from studies.paths_check import check
+from studies.specificity import study_specificity
 from studies.takeover import take_over
 from studies.topic_tasks import do_all, plan_tasks, read_tables
 
@@ -203,6 +205,20 @@ def bases(folder: Path) -> None:
         click.echo(bases_table(table).round(3).to_string(index=False))
 
 
+@_on_every_topic(study_specificity)
+def specificity(folder: Path) -> None:
+    """Crawl every topic of a study and the classes above it, and without the largest hosts.
+
+    Tables go to OUT/specificity. Finished topics are not repeated.
+    """
+    for name, key in (("specificity", "above"), ("unfocused", "without")):
+        table = read_tables(folder, name)
+        if table is not None:
+            means = table.groupby(["web", key]).mean(numeric_only=True)
+            means["topics"] = table.groupby(["web", key]).size()
+            click.echo(means.round(3).to_string())
+
+
 @_on_every_topic(study_restored)
 def restored(folder: Path) -> None:
     """Crawl every topic of a study until its harvest rate falls, and follow the alarm's advice.
@@ -223,6 +239,20 @@ def restored(folder: Path) -> None:
 def find(folder: Path, topics: bool) -> None:
     """Print which findings of the papers hold in the results of a study."""
     click.echo(format_markdown(findings(Results.open(folder)), topics=topics))
+
+
+@studies.command("limits")
+@common_options.RESULTS
+def show_limits(folder: Path) -> None:
+    """Print what the limits against traps cost each crawl, and how often over 0.01."""
+    table = compare_limits(Results.open(folder))
+    click.echo(table.round(3).to_string(index=False))
+    costs = (table.filter(like="+") > MAX_COST).sum()
+    words = ", ".join(f"{str(name)[1:]}: {n}" for name, n in costs.items())
+    same = (table["parted"] == 0).sum()
+    click.echo(
+        f"{same} of {len(table)} pairs of crawls are equal. Over {MAX_COST} lost by {words}."
+    )
 
 
 def _show(grid: StudyTable, folder: Path) -> None:

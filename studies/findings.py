@@ -171,7 +171,8 @@ def _gain(gain: pd.DataFrame) -> pd.DataFrame:
     return found.assign(holds=(found["at_0"] > found["near"]) & (found["near"] > found["far"]))
 
 
-@_claim("a02-09a-rates", "there is more text at even d", table("pages", "rates"), column="rate")
+@_claim("a02-09a-rates", "rates are greater at even d", table("pages", "rates"), column="rate")
+@_claim("a02-09a-rates", "there is more text at even d", table("pages", "rates"), column="share")
 @_claim("a02-08-gain", "gain is greater at even d", table("pages", "gain"), column="gain")
 def _sawtooth(table: pd.DataFrame, column: str) -> pd.DataFrame:
     wide = table.pivot_table(index=_TOPIC, columns="offset", values=column, sort=False)
@@ -314,8 +315,16 @@ def _seeds(fetches: pd.DataFrame) -> pd.DataFrame:
     return found.assign(holds=found["end"] > found["early"])
 
 
-@_claim("f99-distance", "some of the best pages are over 2 links away", _AUTHORITIES)
-def _distance(authorities: pd.DataFrame) -> pd.DataFrame:
-    distance = authorities.groupby(_TOPIC, sort=False)["distance"]
-    found = pd.DataFrame({"median": distance.median(), "largest": distance.max().astype(float)})
+@_claim("f99-distance", "some of the best servers are over 2 links away", _AUTHORITIES, of="host")
+@_claim("f99-distance", "some of the best pages are over 2 links away", _AUTHORITIES, of="url")
+def _distance(authorities: pd.DataFrame, of: str) -> pd.DataFrame:
+    nearest = authorities.groupby([*_TOPIC, of], sort=False)["distance"].min()
+    distance = nearest.groupby(_TOPIC, sort=False)
+    found = pd.DataFrame(
+        {
+            of: distance.size(),
+            "median": distance.median(),
+            "largest": distance.max().astype(float),
+        }
+    )
     return found.reset_index().assign(holds=lambda t: t["largest"] > 2)

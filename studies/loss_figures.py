@@ -44,9 +44,8 @@ if TYPE_CHECKING:
 
 _POINTS = 200  # maximum number of points of a curve
 _LABELS = {
-    "loss": "loss rate",
     "harvest": "mean relevance R of recent fetches",
-    "lost": "lost fetches, sum of 1 - R",
+    "lost": "expected number of lost pages, sum of 1 - R",
 }
 
 
@@ -72,11 +71,11 @@ def moving_table(fetches: pd.DataFrame) -> pd.DataFrame:
     return _curves(fetches, "harvest", moving).dropna().reset_index(drop=True)
 
 
-def switch_table(fetches: pd.DataFrame) -> pd.DataFrame:
-    """Return the cumulative loss by number of fetches, as in [A02] figures 13b and 14.
+def lost_table(fetches: pd.DataFrame) -> pd.DataFrame:
+    """Return the expected number of lost pages after n fetches, mean over draws.
 
-    Rows are those of `loss_table`, with ``lost``, the sum of 1 - R. `fetches` has the crawls of
-    `studies.takeover` and the baseline.
+    Rows are those of `loss_table`, with ``lost``, the sum of 1 - R, as in [A02] figures 10, 12,
+    13b and 14.
     """
     return _curves(fetches, "lost", lambda r: np.cumsum(1.0 - r))
 
@@ -98,7 +97,7 @@ def _curves(fetches: pd.DataFrame, name: str, curve: object) -> pd.DataFrame:
 
 
 def draw_curves(table: pd.DataFrame) -> Figure:
-    """Draw `loss_table`, `moving_table` or `switch_table`."""
+    """Draw `moving_table` or `lost_table`."""
     order, y = order_of(table["strategy"]), str(table.columns[-1])
     bounded = y != "lost"
     x, label = "fetches", _LABELS[y]

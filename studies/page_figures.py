@@ -8,7 +8,7 @@ import pandas as pd
 
 from focuscrawl.report import figures
 from focuscrawl.report.figures import single_plot
-from studies.figure_data import GREY, legend, lines, panels, topic_axis
+from studies.figure_data import GREY, WHITE, legend, lines, panels, topic_axis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -158,26 +158,32 @@ def draw_agreement(table: pd.DataFrame) -> Figure:
 
 
 def distance_table(authorities: pd.DataFrame) -> pd.DataFrame:
-    """Count authorities by distance.
+    """Count the servers of the authorities, and the authorities, by distance.
 
-    Rows by web and topic have ``distance`` in links, from 0 to the maximum of all topics, and
-    ``pages``, from `studies.page_studies.authority_table`.
+    Rows by web and topic have ``distance`` in links, from 0 to the maximum of all topics;
+    ``servers``, the number of hosts whose nearest authority has this distance, as in [F99]; and
+    ``pages``, the number of authorities, from `studies.page_studies.authority_table`.
     """
-    most = int(authorities["distance"].max())
-    counts = authorities.groupby(["web", "topic"], sort=False)["distance"].value_counts()
-    wide = counts.unstack(fill_value=0).reindex(columns=range(most + 1), fill_value=0)
-    wide = wide.loc[list(zip(authorities["web"], authorities["topic"], strict=True))]
-    wide = wide[~wide.index.duplicated()]
-    wide.columns.name = None
-    long = wide.reset_index().melt(["web", "topic"], range(most + 1), "distance", "pages")
-    return long.astype({"distance": int})
+    topic, of = ["web", "topic"], ["web", "topic", "distance"]
+    nearest = authorities.groupby([*topic, "host"], sort=False)["distance"].min().reset_index()
+    counts = pd.DataFrame(
+        {"servers": nearest.groupby(of).size(), "pages": authorities.groupby(of).size()}
+    )
+    names = authorities[topic].drop_duplicates()
+    every = names.merge(
+        pd.DataFrame({"distance": range(int(authorities["distance"].max()) + 1)}), how="cross"
+    )
+    return every.join(counts.fillna(0).astype(int), on=of).fillna(0)
 
 
 def draw_distance(table: pd.DataFrame) -> Figure:
     """Draw `distance_table`."""
-    x, y = "links from the nearest seed", "pages of the top 100"
+    x, y = "links from the nearest seed", "servers or pages of the top 100"
+    kinds = (("servers", -0.2, GREY), ("pages", 0.2, WHITE))
     with panels(table, x, y) as (figure, plots):
         for plot, rows in plots:
-            plot.bar(rows["distance"], rows["pages"], 0.8, **GREY)
+            for name, shift, look in kinds:
+                plot.bar(rows["distance"] + shift, rows[name], 0.4, label=name, **look)
             plot.set_xticks(rows["distance"].tolist())
+        legend(figure, [name for name, *_ in kinds])
     return figure

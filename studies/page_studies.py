@@ -14,6 +14,7 @@ from focuscrawl.apprentice.learners import Instances as Learned
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import window
 from focuscrawl.distiller import Distiller, top_pages
+from focuscrawl.foundation.urls import host
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.walk import build_outline, parse_tree
 from focuscrawl.webs.web_protocol import read_page
@@ -255,6 +256,9 @@ _FOLDS = 5
 _TOP = 3  # maximum number of classes of u used as features
 _LIKELY = 0.1  # minimum probability of these classes
 _SETTLED = 5  # d_max of [A02 section 3.8]
+_KERNEL = {-1: 0.25, 0: 0.5, 1: 0.25}  # weight of a word at an offset, at the offsets beside
+_WHOLE = 2_000  # maximum number of links whose whole pages are read
+_FAR = 127  # offset that stands for all larger than d_max
 
 
 def accuracy_table(instances: Instances, whole: JudgedWeb) -> pd.DataFrame:
@@ -267,8 +271,10 @@ def accuracy_table(instances: Instances, whole: JudgedWeb) -> pd.DataFrame:
         assigned to folds at random; with ``pages``, all links to a page are in the same fold.
         ``features`` are ``offsets``, pairs (t, d) [figure 6]; ``text``, words without d
         [figure 7]; and, at d_max = 5, ``offsets`` with ``class names`` of u, ``class prefixes``
-        or ``co-citation`` [section 3.8]. ``positive``, ``negative`` and ``average`` are the shares
-        predicted correctly of links to relevant pages, to other pages, and of all links.
+        or ``co-citation`` [section 3.8], with ``smoothing`` of each word over d - 1, d and d + 1,
+        and with counts scaled to a ``constant length`` [section 2.3]. ``positive``, ``negative``
+        and ``average`` are the shares predicted correctly of links to relevant pages, to other
+        pages, and of all links.
         ``instances`` and ``high`` are the numbers of links, and of links to relevant pages.
     """
     rng = np.random.default_rng(0)
@@ -293,6 +299,19 @@ def _table(instances: Instances, whole: JudgedWeb, fold: Ints) -> pd.DataFrame:
             told = _told(feature[near], owner[near], instances.high, fold)
             rows.append({"features": name, "d_max": d_max, **told})
     near = np.abs(offsets) <= _SETTLED
+    of_near, kept = owner[near], words[near] << np.uint64(8)
+    beside = [kept | (offsets[near] + D_MAX + step).astype(np.uint64) for step in _KERNEL]
+    length = np.bincount(of_near, minlength=len(instances))
+    smooth = np.repeat([*_KERNEL.values()], len(kept))
+    even = (length.mean() / np.maximum(length, 1))[of_near]
+    variants = (
+        ("smoothing", np.concatenate(beside), np.tile(of_near, len(_KERNEL)), smooth),
+        ("constant length", pairs[near], of_near, even),
+    )
+    for name, keys, whose, weight in variants:
+        feature = np.unique(keys, return_inverse=True)[1]
+        told = _told(feature, whose, instances.high, fold, weight)
+        rows.append({"features": f"offsets + {name}", "d_max": _SETTLED, **told})
     for name, keys, whose in _others(instances, whole):
         apart = keys | np.uint64(1 << 63)  # different from all words
         both = np.concatenate([pairs[near], apart])
@@ -345,11 +364,20 @@ def _told(
     owner: Ints,
     high: Bools,
     fold: Ints,
+    weight: Floats | None = None,
 ) -> dict[str, float]:
-    """Cross-validate naive Bayes on (feature, owner) pairs; repeated pairs count again."""
+    """Cross-validate naive Bayes on (feature, owner) pairs; repeated pairs count again.
+
+    A pair counts 1, or its `weight`.
+    """
     order = np.argsort(owner, kind="stable")
     indices = feature[order].astype(np.int32)
-    rows = SparseRows(indices, row_pointers(np.bincount(owner, minlength=len(high))))
+    each = np.ones(len(feature)) if weight is None else weight[order]
+    rows = SparseRows(
+        indices,
+        row_pointers(np.bincount(owner, minlength=len(high))),
+        each.astype(np.float32),
+    )
     n_features = int(feature.max(initial=0)) + 1
     right = np.zeros(len(high), bool)
     for number in range(_FOLDS):
@@ -366,7 +394,49 @@ def _told(
 
 def _of(rows: SparseRows, chosen: Bools) -> Learned:
     taken = rows.take(np.flatnonzero(chosen))
-    return Learned(taken, np.ones(len(taken.indices)), np.zeros((len(taken), 0)))
+    assert taken.values is not None
+    return Learned(taken, taken.values.astype(np.float64), np.zeros((len(taken), 0)))
+
+
+def rest_table(web: Web, whole: JudgedWeb, instances: Instances) -> pd.DataFrame:
+    """Cross-validate naive Bayes with the words of the whole page u [A02 section 2.2.3].
+
+    Rows by ``folds`` (see `accuracy_table`) have ``features``: ``offsets`` up to d_max = 5, or
+    ``offsets + rest``, with one more offset, infinity, for all other words of u. ``distinct`` is
+    the number of distinct features. Both are of the same sample of up to 2,000 links.
+    """
+    rng = np.random.default_rng(0)
+    size = min(_WHOLE, len(instances))
+    chosen = np.sort(rng.choice(len(instances), size, replace=False))
+    words, offsets, lengths = [np.zeros(0, np.uint64)], [np.zeros(0, np.int64)], []
+    for page in dict.fromkeys(instances.source[chosen].tolist()):
+        view = read_page(web, whole.urls[page])
+        assert view is not None
+        links = chosen[instances.source[chosen] == page]
+        around = window(
+            None,
+            view.token_leaf,
+            instances.left[links].astype(np.int32),
+            instances.right[links].astype(np.int32),
+            d_max=int(view.token_leaf.max(initial=0)) + 1,
+            max_tokens=None,
+        )
+        words.append(view.words.hashes[around.tokens])
+        offsets.append(around.offset.astype(np.int64))
+        lengths += around.lengths.tolist()
+    offset, high = np.concatenate(offsets), instances.high[chosen]
+    owner = np.repeat(np.arange(size), lengths)
+    near = np.abs(offset) <= _SETTLED
+    keys = np.concatenate(words) << np.uint64(8)
+    keys |= np.where(near, offset + D_MAX, _FAR).astype(np.uint64)
+    rows = []
+    for folds, group in (("links", chosen), ("pages", instances.target[chosen])):
+        fold = _folds(group, rng)
+        for name, kept in (("offsets", near), ("offsets + rest", near | ~near)):
+            distinct, feature = np.unique(keys[kept], return_inverse=True)
+            told = _told(feature, owner[kept], high, fold)
+            rows.append({"folds": folds, "features": name, "distinct": len(distinct), **told})
+    return pd.DataFrame(rows)
 
 
 _SEEN = 5  # minimum number of links with a word at an offset
@@ -431,14 +501,25 @@ def mutual_information(
 
 
 def rate_table(instances: Instances) -> pd.DataFrame:
-    """Return the distribution of the text around links over offsets [A02 figure 9a].
+    """Return the rates of the words around links by offset [A02 figure 9a].
 
-    Rows by offset have ``rate``, the sum of theta(t, d) over t: the share of all words within
-    `D_MAX` leaves at this offset.
+    Rows by offset d have ``rate``, the sum of theta(t, d) over the words t at d, and ``share``,
+    the share of all words within `D_MAX` leaves at d. theta(t, d) = (1 + n(t, d)) / (T + n(d)) is
+    the rate of t among the n(d) words at d [A02 equation 1], where T is the number of distinct
+    words at all offsets.
     """
-    count = np.bincount(instances.tokens.offsets + D_MAX, minlength=2 * D_MAX + 1)
+    at = instances.tokens.offsets + D_MAX
+    count = np.bincount(at, minlength=2 * D_MAX + 1)
+    keys = (instances.tokens.words << np.uint64(8)) | at.astype(np.uint64)
+    of_distinct = (np.unique(keys) & np.uint64(255)).astype(np.int64)
+    distinct = np.bincount(of_distinct, minlength=2 * D_MAX + 1)
+    vocabulary = len(np.unique(keys >> np.uint64(8)))
     return pd.DataFrame(
-        {"offset": np.arange(-D_MAX, D_MAX + 1), "rate": count / max(int(count.sum()), 1)}
+        {
+            "offset": np.arange(-D_MAX, D_MAX + 1),
+            "rate": (distinct + count) / np.maximum(vocabulary + count, 1),
+            "share": count / max(int(count.sum()), 1),
+        }
     )
 
 
@@ -487,8 +568,8 @@ _TOP_AUTHORITIES = 100
 def authority_table(whole: JudgedWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
     """Distil a best-first crawl, and return up to 100 authorities, best first.
 
-    Columns are ``url``, ``score`` and ``distance``, the clicks from the nearest seed over the
-    links that the crawl has found.
+    Columns are ``url``, ``host``, ``score`` and ``distance``, the clicks from the nearest seed
+    over the links that the crawl has found.
     """
     relevance = whole.relevance(topic)
     start = whole.page_indices(seeds)
@@ -507,6 +588,7 @@ def authority_table(whole: JudgedWeb, topic: str, seeds: Sequence[str]) -> pd.Da
     return pd.DataFrame(
         {
             "url": [whole.urls[page] for page in chosen],
+            "host": [host(whole.urls[page]) for page in chosen],
             "score": scores.authorities[chosen],
             "distance": np.array([distance[page] for page in chosen], np.int64),
         }
@@ -519,6 +601,7 @@ def study_pages(task: Task) -> dict[str, pd.DataFrame]:
     instances = sample_instances(web, whole, task.topic, task.seeds)
     return {
         "accuracy": accuracy_table(instances, whole),
+        "rest": rest_table(web, whole, instances),
         "gain": gain_table(instances),
         "rates": rate_table(instances),
         "tags": tag_table(web, whole, instances),

@@ -35,9 +35,11 @@ _PASSES = 5
 #: the paper's apprentice: naive Bayes on counts of the words around each link
 OF_PAPER = {
     "learner": "nb",
+    "buckets": "equal",
     "groups": ("context", "relevance"),
     "evidence": "first",
     "tunnel": False,
+    "graded": False,
     "counts": True,
     "tokens": 0,
     "links_into": 0,
@@ -73,8 +75,6 @@ def _taken_over(
         topic=task.topic,
         budget=task.budget,
         web=task.recording,
-        limits=False,
-        near_duplicates=False,
     )
     with tempfile.TemporaryDirectory() as name:
         folder = CrawlFolder(Path(name))

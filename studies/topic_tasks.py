@@ -117,7 +117,9 @@ def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
     for study_web in study.webs:
         web = open_web(study_web.recording)
         critic = study_web.critic or str(
-            load_or_train_critic(study_web.labels, web, study_web.kind)
+            load_or_train_critic(
+                study_web.labels, web, study_web.kind, all_words=study_web.all_words
+            )
         )
         judges = {topic: load_critic(critic, topic) for topic in study_web.topics}
         for topic, judge in judges.items():

@@ -1,4 +1,4 @@
-"""The class `Apprentice` scores URLs and is trained online; functions save and read it."""
+"""The class `Apprentice`, which scores URLs and is trained online, and its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from focuscrawl.apprentice.evidence import urls_without_links
 from focuscrawl.apprentice.hashing import SparseRows, row_pointers
-from focuscrawl.apprentice.instances import InstanceCache, JudgedUrls, make_instances
+from focuscrawl.apprentice.instances import InstanceCache, JudgedUrls, TrainingSet, make_instances
 from focuscrawl.apprentice.learners import (
     Instances,
     join_packs,
@@ -32,7 +32,7 @@ from focuscrawl.apprentice.online_training import (
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_finite_arrays
-from focuscrawl.foundation.model_folder import ModelFormat
+from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,14 +55,16 @@ FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl a
 class Apprentice:
     """A model that scores URLs and is trained while the crawl runs.
 
-    The score of a URL v is its expected training label: the relevance of v, or a reward if v leads
-    to relevant pages (`TunnelRewards`). The default model is a logistic regression with one
-    instance per URL. The instance of v has the mean hashed features of all links into v and of the
-    linking pages, the words of the URL v, and the inputs `focuscrawl.apprentice.options.INPUTS`.
-    The prior weights of the inputs (`PRIOR_WEIGHTS`) order the frontier until the first training.
+    The score of a URL is its expected training label. The label is the relevance of the page, or a
+    reward if the page leads to relevant pages (`TunnelRewards`). The default model is a logistic
+    regression with one instance per URL. The features of an instance are means over all links to
+    the URL: hashed features of the links and of the linking pages. Further features are the words
+    of the URL, and the numeric inputs `focuscrawl.apprentice.options.INPUTS`. Before the first
+    training, the prior weights of the inputs (`PRIOR_WEIGHTS`) determine the scores of queued
+    URLs.
 
-    Training uses the inputs that a URL had when the URL was fetched. Hence the input "relevance
-    rate of the directory" never includes the page whose relevance is predicted.
+    Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
+    the directory" of a URL never includes the relevance of the URL's own page.
 
     Attributes
     ----------
@@ -84,10 +86,12 @@ class Apprentice:
         self._fetches_since_training = 0  # since the start of the last training
         self._snapshot: Snapshot | None = None  # for the training that is due
         self._resume_point: ResumePoint | None = None
+        # the state of the apprentice and the URL, and the URL's inputs and score
+        self._last_score: tuple[tuple[int, ...], tuple[Floats, Floats]] | None = None
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
-        """Return an apprentice that starts with the model of an earlier apprentice, if given.
+        """Return an apprentice that starts with the exported model, if there is one.
 
         Parameters
         ----------
@@ -102,7 +106,7 @@ class Apprentice:
 
     @property
     def table(self) -> LinkTable:
-        """The known links and URLs."""
+        """Table of the links and URLs that the apprentice knows."""
         return self.memory.table
 
     @property
@@ -113,32 +117,51 @@ class Apprentice:
     # -- fetches and pages ---------------------------------------------------------------
 
     def is_new(self, targets: Ints) -> Bools:
-        """Return a mask of the `targets` that no known link leads to, bool (n,)."""
+        """Return a mask of the `targets` to which no known link leads, bool (n,)."""
         with self.lock:
             self.table.grow(int(targets.max(initial=-1)) + 1)
             return self.table.url_row.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Record the outcome of a fetch, successful or failed, before `expand` for its page."""
+        """Record the outcome of a fetch; call `expand` for the fetched page afterwards."""
         with self.lock:
             self.table.grow(url + 1)
             if self._resume_point is None and self.scorer.evidence.has_links(url):
                 urls = np.array([url])
-                inputs = self.scorer.inputs(urls)
-                predicted = self.scorer.scores(urls, inputs)
+                inputs, predicted = self._score_now(url)
                 n_pages = np.array([self.table.pages_ever])
                 self.memory.buffer.add(JudgedUrls(urls, inputs, predicted, n_pages))
             self.memory.observe(url, relevance)
             self._fetches_since_training += 1
             self._continue_resume()
 
-    def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round (batch of fetches), but add no training instance."""
+    def score(self, url: int) -> float | None:
+        """Return the present score of a URL; None if no link to the URL is known."""
         with self.lock:
+            if not self.scorer.evidence.has_links(url):
+                return None
+            return float(self._score_now(url)[1][0])
+
+    def _score_now(self, url: int) -> tuple[Floats, Floats]:
+        """Return inputs and score of one URL; reuse the last result if nothing happened since."""
+        now = (url, self.version, self.memory.observed, self.table.pages_ever)
+        if self._last_score is None or self._last_score[0] != now:
+            self._last_score = now, self._score(np.array([url]))
+        return self._last_score[1]
+
+    def _score(self, urls: Ints) -> tuple[Floats, Floats]:
+        """Return the present dense inputs and scores of URLs with links."""
+        inputs = self.scorer.inputs(urls)
+        return inputs, self.scorer.scores(urls, inputs)
+
+    def observe_earlier_fetch(self, url: int, relevance: float) -> None:
+        """Record a fetch of an earlier round (batch of fetches), without a training instance."""
+        with self.lock:
+            self._last_score = None
             self.memory.observe_earlier_fetch(url, relevance)
 
     def expand(self, url: int, features: PageFeatures) -> tuple[Floats, Ints, Floats]:
-        """Add the links of the page with the id `url` and score their targets.
+        """Add the links of the page with the id `url`, and score the targets of the links.
 
         Returns
         -------
@@ -160,7 +183,7 @@ class Apprentice:
             return link_scores, urls, scores
 
     def expand_pages(self, pages: Sequence[tuple[int, PageFeatures]]) -> tuple[Ints, Floats]:
-        """Add links of pages that another process fetched; return distinct targets and scores."""
+        """Add links of pages that another process fetched; return the targets and their scores."""
         with self.lock:
             first = min([self.memory.add(url, features) for url, features in pages])
             urls = np.unique(np.concatenate([features.targets for _, features in pages]))
@@ -169,14 +192,14 @@ class Apprentice:
     def _add_links(self, first: int, urls: Ints) -> Floats:
         """Add the links from position `first` on, whose targets are `urls`; score `urls`."""
         self.scorer.add_new_links(first)
-        scores = self.scorer.scores(urls, self.scorer.inputs(urls))
+        _, scores = self._score(urls)
         self.memory.store_scores(urls, scores)
         return scores
 
     # -- training ------------------------------------------------------------------------
 
     def is_training_due(self) -> bool:
-        """Return whether a batch of fetches is complete; if so, take a snapshot for training."""
+        """Return whether a training is due; if so, take a snapshot for the training."""
         batch = max(self.options.batch, int(self.options.growth * self.memory.observed))
         if (
             self._fetches_since_training < batch
@@ -198,7 +221,7 @@ class Apprentice:
         return snapshot
 
     def learn(self) -> ApprenticeUpdate:
-        """Train a new model on the judged URLs of the snapshot.
+        """Train a new model on the judged URLs of the last snapshot.
 
         This method may run in a background thread, one training at a time. The apprentice does not
         change until `adopt` is called. Pages that arrive during the training do not affect the new
@@ -210,8 +233,8 @@ class Apprentice:
         chosen = np.arange(max(0, n - snapshot.new) if learner.accumulates else 0, n)
         if self.options.contrast < 1.0:
             chosen = select_contrasting(chosen, self.table, snapshot, self.options.contrast)
-        some = judged.take(chosen)
-        if self.options.evidence == "first":
+        some, each_link = judged.take(chosen), self.options.evidence == "first"
+        if each_link:
             instances, owner = make_instances(
                 self.table,
                 snapshot.links,
@@ -222,33 +245,44 @@ class Apprentice:
                 max_links=self.options.max_links_per_url,
                 n_pages=some.n_pages,
             )
-            chosen = chosen[owner]
         else:
             instances = self._instances.instances(self.table, snapshot.links, some)
-        learner.partial_fit(instances, snapshot.value[chosen])
+            owner = np.arange(len(some.urls))
+        training_set = TrainingSet(
+            instances,
+            labels=snapshot.value[chosen][owner],
+            owner=owner,
+            judged=some,
+            relevance=snapshot.y[some.urls],
+            table=self.table,
+            n_links=snapshot.links,
+            max_links=self.options.max_links_per_url,
+            each_link=each_link,
+        )
+        learner.partial_fit(instances, training_set.labels)
         version = self.version + 1
         at = [version, snapshot.observed, snapshot.links_ever, snapshot.judged_ever]
         return rescore_queued(
             snapshot,
             self._scorer_of(learner),
             version=version,
-            instances=len(instances),
+            training_set=training_set,
             state=pack(learner, lesson=np.array(at), **judged._asdict()),
         )
 
     def load_trained(self, version: int, packed: bytes) -> ApprenticeUpdate:
-        """Return an update with a packed learner that another process trained.
+        """Return an update with a model that another process trained and packed.
 
         This method may run in a background thread. The apprentice does not change until `adopt` is
         called.
         """
         scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
         return rescore_queued(
-            self._pop_snapshot(), scorer, version=version, instances=0, state=b""
+            self._pop_snapshot(), scorer, version=version, training_set=None, state=b""
         )
 
     def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
-        """Use the newly trained model; score the targets of links found during the training."""
+        """Use the model of an update; score the targets of links found during the training."""
         with self.lock:
             self.scorer, self.version = update.scorer, update.version
             self.memory.store_scores(update.urls, update.scores)
@@ -268,7 +302,7 @@ class Apprentice:
     # -- resuming ------------------------------------------------------------------------
 
     def state(self, update: ApprenticeUpdate) -> bytes:
-        """Return the state for `load`; call this immediately after `adopt`."""
+        """Return the state that `load` needs to resume a crawl; call right after `adopt`."""
         buffer = self.memory.buffer
         since = buffer.judged.latest(buffer.n_added - update.snapshot.judged_ever)
         return join_packs(
@@ -284,10 +318,10 @@ class Apprentice:
         )
 
     def load(self, state: bytes) -> int:
-        """Load the model of the last training of a resumed crawl.
+        """Load the model that the last training of the resumed crawl produced.
 
-        Afterwards the resumed crawl must repeat the calls of `observe` and `expand` for all its
-        fetches. Return the number of fetches when the model was adopted.
+        After `load`, the resumed crawl must repeat the calls of `observe` and `expand` for all its
+        fetches. Return the number of fetches at the time when the crawl started to use the model.
         """
         learned, since = (unpack_finite_arrays(part) for part in split_packs(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
@@ -304,9 +338,9 @@ class Apprentice:
         return adopted[0]
 
     def rescore(self) -> tuple[Ints, Floats]:
-        """Return all unfetched URLs with links, and their last scores.
+        """Return all unfetched URLs to which known links lead, and the last scores of the URLs.
 
-        After `load` and the repeated calls of `observe` and `expand`, the scores are those of an
+        After `load` and the repeated calls of `observe` and `expand`, the scores equal those of an
         uninterrupted crawl.
         """
         with self.lock:
@@ -341,7 +375,7 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Start with the model that an earlier crawl exported; raise an error for other bytes."""
+        """Start with the exported model of an earlier crawl; raise an error if invalid."""
         arrays = unpack_finite_arrays(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
@@ -355,7 +389,7 @@ class Apprentice:
 
 
 def save_apprentice(exported: bytes, out: Path, meta: dict[str, str | int]) -> None:
-    """Write the folder of an apprentice, completely or not at all.
+    """Write an apprentice to a model folder, completely or not at all.
 
     Parameters
     ----------
@@ -370,19 +404,24 @@ def apprentice_digest(folder: Path) -> str:
 
 
 def read_apprentice(folder: Path) -> bytes:
-    """Read the bytes that `save_apprentice` wrote, which are plain arrays without code.
+    """Read the exported apprentice that `save_apprentice` wrote: plain arrays without code.
+
+    Parameters
+    ----------
+    folder : folder of the apprentice, or its name in ``models``
 
     Raises
     ------
     UserError
         The folder does not exist, is damaged or has another format.
     """
-    exported, _ = FORMAT.read(folder, lambda _, files: validate_export(files[_ARRAYS]))
+    found = find_model_folder(str(folder)) or folder
+    exported, _ = FORMAT.read(found, lambda _, files: validate_export(files[_ARRAYS]))
     return exported
 
 
 def validate_export(exported: bytes) -> bytes:
-    """Return `exported` if `Apprentice.export` wrote these bytes; raise an error otherwise."""
+    """Return `exported` if it is a valid export of an apprentice; raise an error otherwise."""
     Apprentice.warm_started(Options(), exported)
     return exported
 
@@ -418,7 +457,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """The latest judged URLs of all groups of hosts, at most about ``options.memory`` URLs."""
+    """Training data: about ``options.memory`` latest judged URLs of all groups of hosts."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -428,13 +467,13 @@ class TrainingPool:
         return sum(len(batch["y"]) for batch in self._batches)
 
     def add(self, data: bytes) -> None:
-        """Add a batch that `pack_judged_batch` packed."""
+        """Add a batch of judged URLs that `pack_judged_batch` packed."""
         self._batches.append(unpack_arrays(data))
         while len(self) - len(self._batches[0]["y"]) >= self.options.memory:
             self._batches.pop(0)
 
     def fit(self, learner: Learner) -> tuple[Learner, int, dict[str, float]]:
-        """Return a trained copy of `learner`, the number of instances, and `validate` metrics."""
+        """Return a trained copy of `learner`, the number of instances, and quality metrics."""
         names = self._batches[0]
         pooled = {name: np.concatenate([each[name] for each in self._batches]) for name in names}
         rows = SparseRows(pooled["indices"], row_pointers(pooled["lengths"]))

@@ -1,4 +1,4 @@
-"""Evidence for each URL: sums over its links, and relevance rates of its directory and pattern."""
+"""Evidence on the relevance of a URL: sums over its links, and relevance rates of similar URLs."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom fo
 
 
 class RelevanceRates:
-    """Mean relevance of nested sets of URLs; each mean is shrunk towards that of the larger set.
+    """Mean relevance of nested sets of URLs, each shrunk towards the mean of the next larger set.
 
-    Nested sets form a chain: for example, the URLs of a host, of a directory and of its
-    subdirectory. If n fetches of a set have the total relevance r, and the larger set has the rate
-    m, the rate of the set is (r + w m) / (n + w), with the parameter w = `weight`.
+    Nested sets are, for example, the URLs of a host, of a directory and of a subdirectory. If n
+    fetches of a set have the total relevance r, and the next larger set has the rate m, the rate
+    of the set is (r + w m) / (n + w), where w is the parameter `weight`.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class RelevanceRates:
         self._n = 0.1
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return the sums of all observed fetches."""
+        """Return the sums over all recorded fetches."""
         used = np.flatnonzero(self._sums[:, 1])
         return {
             "used": used,
@@ -58,7 +58,7 @@ class RelevanceRates:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Replace the sums by the result of `get_state`."""
+        """Replace the sums over fetches by the result of `get_state`."""
         self._sums[:] = 0.0
         self._sums[state["used"], 0] = state["total"]
         self._sums[state["used"], 1] = state["count"]
@@ -66,7 +66,7 @@ class RelevanceRates:
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Record one fetch; `keys` are the keys of the sets that contain the URL, 0 for no set."""
+        """Record a fetch; `keys` identify the sets that contain the URL, 0 for no set."""
         for slot in {key & _SLOTS for key in keys.tolist()} - {0}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0
@@ -74,7 +74,7 @@ class RelevanceRates:
         self._n += 1.0
 
     def rates(self, keys: NDArray[np.uint32]) -> Floats:
-        """Return the relevance rate of the smallest set of each of n chains, float64 (n,).
+        """For n chains of nested sets, return the rate of the smallest set of each, float64 (n,).
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class RelevanceRates:
 
 
 class FetchOutcomes:
-    """Outcomes of fetches by path prefix and URL pattern, and the aliases of fetched URLs."""
+    """Relevance rates by path prefix and URL pattern; short forms (aliases) of fetched URLs."""
 
     def __init__(self) -> None:
         self.prefixes = RelevanceRates()
@@ -106,7 +106,7 @@ class FetchOutcomes:
         return {f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()}
 
     def set_rates(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Replace the rates by the result of `get_rates`."""
+        """Replace the relevance rates by the result of `get_rates`."""
         for key, rates in (("p_", self.prefixes), ("s_", self.patterns)):
             rates.set_state(select_prefix(state, key))
 
@@ -115,25 +115,25 @@ class FetchOutcomes:
         return {"aliases": np.packbits(self._aliases), **self.get_rates()}
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Replace rates and aliases by the result of `get_state`."""
+        """Replace the relevance rates and the aliases by the result of `get_state`."""
         self.set_rates(state)
         self._aliases[:] = np.unpackbits(state["aliases"]).reshape(self._aliases.shape)
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Record a fetch of the URL with these `keys` (`link_features.url_set_keys`)."""
+        """Record the fetch of a URL; its `keys` are the result of `link_features.url_set_keys`."""
         self.prefixes.observe(keys[:PREFIXES], relevance)
         self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return masks (n,): URLs with a fetched alias; other URLs with an alias without query."""
+        """Return masks of URLs whose alias is fetched: with query; only without query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
 
 
 class UrlEvidence:
-    """Sums of relevance and other values over the links into each URL.
+    """Sums of relevance and other values over the links to each URL.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class UrlEvidence:
         margin: Floats,
         counts: Floats | None = None,
     ) -> None:
-        """Add n links of a `LinkTable` to the sums.
+        """Add the values of n links of a `LinkTable` to the sums.
 
         Parameters
         ----------
@@ -196,23 +196,23 @@ class UrlEvidence:
         np.maximum.at(self._best.data, targets, relevance)
 
     def has_links(self, url: int) -> bool:
-        """Return whether links into a URL were added."""
+        """Return whether any link to a URL was added."""
         at = url * len(_SUMS) + _SUMS.index("weight")
         return at < len(self._sums) and bool(self._sums.data[at] > 0.0)
 
     def urls(self) -> Ints:
-        """Return the ids of all URLs with links."""
+        """Return the ids of all URLs to which links were added."""
         return np.flatnonzero(self._table()[:, _SUMS.index("weight")])
 
     def margins(self, urls: Ints) -> Floats:
-        """Return the mean margin of the links into each URL."""
+        """Return the mean margin (weighted sum of features) of the links to each URL."""
         table = self._table()
         mean: Floats = table[urls, _SUMS.index("margin")]
         mean /= table[urls, _SUMS.index("weight")]
         return mean
 
     def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
-        """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
+        """Return the numeric inputs of URLs, float64 (n, n_inputs), co-citation last."""
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, _, around = sums
         mean = (relevance + _PRIOR_LINKS * PRIOR) / (n + _PRIOR_LINKS)
@@ -258,10 +258,10 @@ def _log_odds(probability: Floats) -> Floats:
 def select_pages_to_forget(
     table: LinkTable, n_links: int, n_pages: int, queued_score: Floats, max_links: int
 ) -> Bools:
-    """Return a mask of pages to forget, so that clearly fewer than `max_links` links remain.
+    """Return a mask of the pages to forget so that clearly fewer than `max_links` links remain.
 
-    The value of a page is the best score among the queued targets of its links. Pages without
-    queued targets are forgotten first, in order of age.
+    The value of a page is the highest score of the queued URLs to which the page links. Pages
+    without links to queued URLs are forgotten first, the oldest first.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ def select_pages_to_forget(
 
 
 def urls_without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
-    """Return the unfetched URLs that only forgotten pages link to.
+    """Return the unfetched URLs to which only forgotten pages link.
 
     Parameters
     ----------

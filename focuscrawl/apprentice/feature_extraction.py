@@ -1,4 +1,4 @@
-"""Extract the features of a page and its links; find the names of hashed features."""
+"""Extract the features of a page and of its links; find the words behind hashed features."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
 
 
 class FeatureExtractor:
-    """Extracts the features that the options of an apprentice select from judged pages."""
+    """Extracts the features that an apprentice uses from judged pages."""
 
     def __init__(self, critic: Critic, options: Options) -> None:
         self._options = options
@@ -83,7 +83,7 @@ class FeatureExtractor:
         relevance: float,
         probabilities: Floats | None = None,
     ) -> PageFeatures:
-        """Extract the features of a page.
+        """Extract the features of a page and of its links.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ class FeatureExtractor:
         )
 
     def with_all_urls_new(self, features: PageFeatures, urls: Sequence[str]) -> PageFeatures:
-        """Return the features as if no earlier page linked to any of the target `urls` (n,)."""
+        """Return a copy with features of all target URLs; `urls` (n,) are the links' targets."""
         return replace(features, **self._new_urls(features.targets, urls))
 
     def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
@@ -195,10 +195,11 @@ class FeatureExtractor:
 class WordEvidence:
     """Caches the evidence of each word for each class c: log Pr(c|word) - log Pr(c).
 
-    Judging the text of every link takes too long, so the critic judges each word once, as a page
-    that contains only that word. The evidence of a text is the sum over its words. For naive
-    Bayes, the sum equals the judgement of the text (methods.md 2). For other critics, the sum is
-    an approximation.
+    Judging the full text of every link would take too long. The critic judges each word of link
+    texts once, as a page that contains only that word. The evidence of a text is the sum of the
+    evidence of its words. For naive Bayes, the sum over the words equals the judgement of the
+    whole text (methods.md 2). For critics other than naive Bayes, the sum over the words of a text
+    is an approximation.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ class WordEvidence:
     def evidence(
         self, words: Sequence[str], owner: NDArray[np.integer], n: int
     ) -> NDArray[np.float32]:
-        """Add up the evidence of the words of n texts.
+        """Return the evidence of n texts: the sum of the evidence of the words of each text.
 
         Parameters
         ----------
@@ -246,7 +247,7 @@ class WordEvidence:
         return total
 
     def evidence_around(self, view: PageView, links: Ints, n_words: int) -> NDArray[np.float32]:
-        """Add up the evidence of the words in and around links.
+        """Return the evidence of the words of links, and of the words around the links.
 
         Parameters
         ----------
@@ -265,7 +266,7 @@ class WordEvidence:
         return around
 
     def log_odds(self, evidence: NDArray[np.float32]) -> Floats:
-        """Return the log-odds of relevance of texts with this `evidence` (n, columns)."""
+        """Return the log-odds of relevance of texts from their `evidence` (n, columns)."""
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
 
@@ -282,7 +283,7 @@ class WordEvidence:
 
 
 class TextEvidence:
-    """Caches the evidence of short texts, because many pages repeat link texts and URLs.
+    """Caches the evidence of link texts and URLs, because many pages repeat the same texts.
 
     Parameters
     ----------
@@ -300,7 +301,7 @@ class TextEvidence:
         )
 
     def read(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the evidence of n texts, float32 (n, columns)."""
+        """Return the evidence of n short texts, float32 (n, columns)."""
         return self._evidence(texts)
 
 
@@ -331,7 +332,7 @@ class _RowCache:
 
 
 def class_prefixes(name: str) -> list[str]:
-    """Return the path of a class and all its prefixes [A02 section 3.8]."""
+    """Return the topic path of a class and all prefixes of the path [A02 section 3.8]."""
     parts = name.split("/")
     return ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
 
@@ -344,7 +345,7 @@ def name_features(
     classes: Sequence[str],
     options: Options,
 ) -> dict[int, str]:
-    """Find the names of hashed features by hashing all candidate names.
+    """Find the words behind hashed features by hashing all candidate words.
 
     Parameters
     ----------

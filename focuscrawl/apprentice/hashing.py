@@ -1,8 +1,8 @@
-"""The hashing trick, sparse rows of hashed features, and records of arrays stored as bytes.
+"""The hashing trick, sparse rows of hashed features, and dataclasses of arrays packed as bytes.
 
-For the links of one page, `scipy.sparse` takes three times as long as this module and adds values
-in another order. Only `focuscrawl.apprentice.learners` uses `scipy.sparse`, for one matrix of all
-instances.
+For the links of a single page, `scipy.sparse` takes three times as long as this module, and adds
+values in another order. Only the module `focuscrawl.apprentice.learners` uses `scipy.sparse`, to
+store all training instances as a single matrix.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SparseRows(NamedTuple):
 
     @classmethod
     def empty(cls, n: int) -> Self:
-        """Return n rows without features."""
+        """Return n empty rows."""
         return cls(np.zeros(0, np.int32), np.zeros(n + 1, np.int64))
 
     def __len__(self) -> int:
@@ -57,7 +57,7 @@ class SparseRows(NamedTuple):
         return self.indptr[1:] - self.indptr[:-1]
 
     def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
-        """Return the rows at the positions `rows`; a view if `rows` is a range."""
+        """Return the rows at the positions `rows`; the result is a view if `rows` is a range."""
         if isinstance(rows, range):
             return self.row_slice(rows.start, rows.stop)
         starts = self.indptr[rows]
@@ -73,14 +73,14 @@ class SparseRows(NamedTuple):
         return cls(indices, row_pointers(np.concatenate([rows.lengths for rows in parts])))
 
     def row_slice(self, first: int, end: int | None = None) -> SparseRows:
-        """Return a view of the rows from `first` up to `end`, by default the last row."""
+        """Return a view of the rows from `first` up to `end` (default: the last row)."""
         indptr = self.indptr[first : None if end is None else end + 1]
         values = None if self.values is None else self.values[indptr[0] : indptr[-1]]
         return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0], values)
 
 
 def hstack(*parts: SparseRows) -> tuple[SparseRows, Ints]:
-    """Join rows without values side by side: row i has the features of row i of every part.
+    """Join `SparseRows` side by side: row i of the result has all features of row i of the parts.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def hstack(*parts: SparseRows) -> tuple[SparseRows, Ints]:
 
 
 def row_pointers(lengths: NDArray[np.integer]) -> Ints:
-    """Return the CSR row pointers, int64 (n + 1,), of rows of `lengths` (n,)."""
+    """Return the CSR row pointers for n rows with these `lengths`, int64 (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     lengths.cumsum(out=indptr[1:])
     return indptr
 
 
 def multi_arange(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
-    """Concatenate the ranges ``start, ..., start + length - 1`` of all starts and lengths."""
+    """Concatenate the integer ranges that start at `starts` and have the given `lengths`."""
     return _spread(starts, lengths)[0]
 
 
@@ -137,7 +137,7 @@ def _layout(types: tuple[str, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]
 
 
 class PackedRecord:
-    """Base class of dataclasses of arrays that the store keeps as bytes.
+    """Base class of dataclasses of arrays that are stored as bytes.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class PackedRecord:
     TYPES: ClassVar[Mapping[str, str]]
 
     def to_bytes(self) -> bytes:
-        """Pack the record: the sizes of all arrays, then the arrays."""
+        """Return the arrays as bytes: the sizes of all arrays, then the arrays."""
         arrays = []
         for name, types in self.TYPES.items():
             value = getattr(self, name)
@@ -160,7 +160,7 @@ class PackedRecord:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack a record that `to_bytes` packed; the arrays are views of `data`."""
+        """Return the instance that `to_bytes` packed; its arrays are views of `data`."""
         layout = _layout(tuple(cls.TYPES.values()))
         sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
         at = 4 * len(layout)
@@ -184,7 +184,7 @@ class PackedRecord:
 
 
 class WordHashes:
-    """A cache of word hashes; reading a hash takes a tenth of the time of hashing the word.
+    """Cache of word hashes. A look-up in the cache takes a tenth of the time of hashing the word.
 
     Parameters
     ----------
@@ -209,20 +209,20 @@ class WordHashes:
         return numbers.view(np.uint64)
 
     def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
-        """Return one row per text: the features of its words, repeated for repeated words."""
+        """Return one row of features per text: one feature for each occurrence of a word."""
         words, owner = tokenize(texts)
         lengths = np.bincount(owner, minlength=len(texts))
         return SparseRows(hash_features(self(words), salt, bits), row_pointers(lengths))
 
     def words(self) -> dict[int, str]:
-        """Return a dictionary from hashes to the cached words."""
+        """Return a dictionary that maps each cached hash to its word."""
         return {number: word for word, number in self._known.items()}
 
 
 def hash_features(
     words: NDArray[np.uint64], salt: int | NDArray[np.uint64], bits: int
 ) -> NDArray[np.int32]:
-    """Hash pairs of word and salt to 2^`bits` features.
+    """Hash each pair of a word and a salt to one of 2^`bits` features.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def make_instances(
     only_first: bool = False,
     n_pages: Ints | None = None,
 ) -> tuple[Instances, Ints]:
-    """Create one instance per URL: mean features of the links into the URL, and its own features.
+    """Create a training instance per URL from the mean features of links and the URL's features.
 
     Parameters
     ----------
@@ -56,19 +56,9 @@ def make_instances(
     instances : the instances
     owner : int64 (n_instances,), position in `urls` of the URL of each instance
     """
-    target = table.target.data[:n_links]
-    row_of = np.full(table.n_urls, -1)
-    row_of[urls] = np.arange(len(urls))
-    chosen = row_of[target] >= 0
-    links = np.flatnonzero(chosen & table.first.data[:n_links] if only_first else chosen)
-    row = row_of[target[links]]
-    if n_pages is not None:
-        known = table.expansion.data[table.page.data[links]] < n_pages[row]
-        links, row = links[known], row[known]
-    order = np.argsort(row, kind="stable")
-    links, row = links[order], row[order]
-    rank = np.arange(len(row)) - np.searchsorted(row, row)
-    links, row = links[rank < max_links], row[rank < max_links]
+    links, row = select_links(
+        table, n_links, urls, max_links=max_links, only_first=only_first, n_pages=n_pages
+    )
     share = table.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
     owner = np.arange(len(urls))
@@ -95,6 +85,37 @@ def make_instances(
     return Instances(rows, values, inputs[owner]), owner
 
 
+def select_links(
+    table: LinkTable,
+    n_links: int,
+    urls: Ints,
+    *,
+    max_links: int,
+    only_first: bool = False,
+    n_pages: Ints | None = None,
+) -> tuple[Ints, Ints]:
+    """Return those links to URLs from which `make_instances` makes the instances of the URLs.
+
+    Returns
+    -------
+    links : int64 (n,), positions of the links in `table`, by URL and then in the order found
+    row : int64 (n,), position in `urls` of the target of each link
+    """
+    target = table.target.data[:n_links]
+    row_of = np.full(table.n_urls, -1)
+    row_of[urls] = np.arange(len(urls))
+    chosen = row_of[target] >= 0
+    links = np.flatnonzero(chosen & table.first.data[:n_links] if only_first else chosen)
+    row = row_of[target[links]]
+    if n_pages is not None:
+        known = table.expansion.data[table.page.data[links]] < n_pages[row]
+        links, row = links[known], row[known]
+    order = np.argsort(row, kind="stable")
+    links, row = links[order], row[order]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    return links[rank < max_links], row[rank < max_links]
+
+
 def link_margins(
     link_weights: NDArray[np.float32],
     page_weights: Floats,
@@ -103,7 +124,7 @@ def link_margins(
     *,
     unit_length: bool,
 ) -> Floats:
-    """Return the margin of each link: the sum of the weights of link and page features.
+    """Return the margin of each link: the weighted sum of the features of the link and its page.
 
     Parameters
     ----------
@@ -124,14 +145,14 @@ def link_margins(
 
 
 def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
-    """Return the sum of the weights of the features of each row, scaled if `unit_length`."""
+    """Return the weighted sum of the features of each row, scaled if `unit_length`."""
     each = weights.take(rows.indices)
     margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
     return margin * unit_scale(rows) if unit_length else margin
 
 
 class InstanceCache:
-    """Creates instances as `make_instances` does, and reuses the instances of the last call.
+    """Creates training instances of URLs; reuses instances that an earlier training created.
 
     Parameters
     ----------
@@ -146,7 +167,7 @@ class InstanceCache:
         self._instances = _NO_INSTANCES
 
     def instances(self, table: LinkTable, n_links: int, judged: JudgedUrls) -> Instances:
-        """Return one instance per URL."""
+        """Return one training instance per judged URL."""
         if table is not self._table:  # pages were forgotten
             self._urls, self._instances = np.zeros(0, np.int64), _NO_INSTANCES
         row_of = np.full(table.n_urls, -1)
@@ -190,7 +211,7 @@ def _join_instances(before: Instances, new: Instances, row: Ints) -> Instances:
 
 
 class JudgedUrls(NamedTuple):
-    """Judged URLs in the order fetched.
+    """The URLs that the critic has judged, in the order fetched.
 
     Attributes
     ----------
@@ -207,7 +228,7 @@ class JudgedUrls(NamedTuple):
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Return the judged URLs from packed columns."""
+        """Create a `JudgedUrls` from arrays with the names of its fields."""
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
@@ -216,8 +237,40 @@ class JudgedUrls(NamedTuple):
         return JudgedUrls._make(column[first:] for column in self)
 
     def take(self, rows: Ints) -> JudgedUrls:
-        """Return the judged URLs at some positions."""
+        """Return the judged URLs at the positions `rows`."""
         return JudgedUrls._make(column[rows] for column in self)
+
+
+class TrainingSet(NamedTuple):
+    """The instances of one training, and the data needed to find the links of each instance.
+
+    Attributes
+    ----------
+    instances : the features that the learner receives
+    labels : float64 (n_instances,), the labels that the learner receives
+    owner : int64 (n_instances,), position in `judged` of the URL of each instance
+    judged : the judged URLs
+    relevance : float64 (n_urls,), relevance R(v) of the judged URLs
+    table, n_links, max_links, each_link : arguments of `make_instances`
+    """
+
+    instances: Instances
+    labels: Floats
+    owner: Ints
+    judged: JudgedUrls
+    relevance: Floats
+    table: LinkTable
+    n_links: int
+    max_links: int
+    each_link: bool
+
+    def links(self) -> tuple[Ints, Ints]:
+        """Return the positions in `table` of the links used, and the instance of each."""
+        urls, n_pages = self.judged.urls, self.judged.n_pages
+        links, row = select_links(
+            self.table, self.n_links, urls, max_links=self.max_links, n_pages=n_pages
+        )
+        return links, np.arange(len(links)) if self.each_link else row
 
 
 class TrainingBuffer:
@@ -249,13 +302,13 @@ class TrainingBuffer:
 
     @property
     def judged(self) -> JudgedUrls:
-        """The judged URLs in the buffer, as views that later calls of `add` do not change."""
+        """The judged URLs in the buffer. Later calls of `add` do not change the result."""
         inputs = self._inputs.data.reshape(-1, self._width)
         judged = JudgedUrls(self._urls.data, inputs, self._predicted.data, self._n_pages.data)
         return judged.latest(self._memory)
 
     def add(self, judged: JudgedUrls) -> None:
-        """Append judged URLs, and drop the oldest URLs that exceed the capacity of the buffer."""
+        """Append judged URLs, and drop the oldest URLs if the buffer is full."""
         if len(self._urls) >= 2 * self._memory + 1024:
             kept = self.judged
             self._clear()  # new arrays, since a training may still read the old arrays

@@ -25,10 +25,11 @@ class Labels:
     """Training labels: relevance or tunnel rewards, graded if irrelevant pages are rare.
 
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
-    labels are close to 1. `GradedLabels` distinguish clearly relevant pages from borderline pages.
-    With a share q of irrelevant pages in the training set and w = min(1, q / 0.1), a label is w
-    times the plain label plus 1 - w times the graded label. A graded tunnel reward is computed
-    from the grades that pages had when they were fetched.
+    labels are close to 1. The class `GradedLabels` distinguishes clearly relevant pages from
+    borderline pages. Let q be the share of irrelevant pages in the training set, and w = min(1, q
+    / 0.1). A label is w times the plain label plus (1 - w) times the graded label, where w is
+    small if irrelevant pages are rare. A graded tunnel reward is computed from the grades that
+    pages had when they were fetched.
     """
 
     def __init__(self, options: Options) -> None:
@@ -39,7 +40,7 @@ class Labels:
         self._by_grade = TunnelRewards()
 
     def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
-        """Record that `targets`, all below `n_urls`, were first found on the page `url`."""
+        """Record that `targets` (ids below `n_urls`) were first found on the page `url`."""
         self._plain.add_links(url, targets, n_urls)
         if self._graded:
             self._by_grade.add_links(url, targets, n_urls)
@@ -53,7 +54,7 @@ class Labels:
             self._by_grade.observe(url, float(grade))
 
     def label(self, urls: Ints, relevance: Floats) -> tuple[Floats, Floats]:
-        """Return the labels of fetched URLs.
+        """Return the training labels of fetched URLs.
 
         Parameters
         ----------
@@ -77,17 +78,17 @@ class Labels:
 
 
 class TunnelRewards:
-    """Labels that reward an irrelevant page for the relevant pages found through that page.
+    """Labels that reward an irrelevant page for the relevant pages that it led to.
 
     Let R(v) be the relevance of a page v, and v_1, v_2, ... the pages found through v, in the
-    order fetched. The reward of v is (methods.md 6)::
+    order fetched. The following formula gives the reward G(v) of the page v (methods.md 6)::
 
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
-    G(v) is the index of a branching bandit (Weiss 1988), in which fetching a page offers new
-    choices. A relevant page has the reward G = 1 before its children are fetched. The reward of an
-    irrelevant page exceeds its relevance if its children are relevant. With the parameter s = 2, a
-    single relevant child gives only the reward G = 1/4.
+    G(v) is the index of a branching bandit (Weiss 1988): fetching a page offers new choices. A
+    relevant page has the reward 1 before the pages that it links to are fetched. The reward of an
+    irrelevant page exceeds its relevance if the page leads to relevant pages. With the parameter s
+    = 2, an irrelevant page that leads to a single relevant page has only the reward 1/4.
     """
 
     def __init__(self) -> None:
@@ -97,13 +98,13 @@ class TunnelRewards:
         self._best = GrowingArray(np.float64)
 
     def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
-        """Record that `targets`, all below `n_urls`, were first found on the page `url`."""
+        """Record that `targets` (ids below `n_urls`) were first found on the page `url`."""
         self._grow(n_urls)
         # a seed that was fetched before any link to it has no parent, so there is no cycle
         self._parent.data[targets[self._count.data[targets] == 0.0]] = url
 
     def observe(self, url: int, relevance: float) -> None:
-        """Record a fetch and add its relevance to all pages on the path to the URL."""
+        """Record a fetch, and add its relevance to all pages on the path that led to the URL."""
         self._grow(url + 1)
         parent, total, count = self._parent.data, self._total.data, self._count.data
         best = self._best.data
@@ -121,7 +122,7 @@ class TunnelRewards:
             at = int(parent[at])
 
     def reward(self, urls: Ints) -> Floats:
-        """Return the reward G of fetched URLs, float64 (n,)."""
+        """Return the rewards of fetched URLs, float64 (n,)."""
         return self._best.data[urls]
 
     def _grow(self, n_urls: int) -> None:
@@ -130,17 +131,18 @@ class TunnelRewards:
 
 
 class GradedLabels:
-    """Labels that are linear in the log-odds of the relevance.
+    """Training labels that are linear in the log-odds of the relevance.
 
-    Naive Bayes treats words as independent, so its relevance is close to 0 or 1 on nearly every
-    page (methods.md 2). The log-odds still distinguish clearly relevant pages from borderline
-    pages. With the log-odds l = log R(v) / (1 - R(v)) of a page v, the grade of v is::
+    Naive Bayes treats words as independent, so the relevance by naive Bayes is close to 0 or 1 on
+    nearly every page (methods.md 2). The log-odds of relevance still distinguish clearly relevant
+    pages from borderline pages. The grade g of a page v is computed from the log-odds l = log(R(v)
+    / (1 - R(v))) of its relevance R(v)::
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
-    The scale s is 5/4 of the mean absolute log-odds |l| of the pages so far. The scale is at least
-    log 99, and at most 36, the largest log-odds that a float64 can represent near 1. URLs without
-    a page, whose R(v) is 0, do not affect s.
+    The scale s of the grades is 5/4 of the mean absolute log-odds of the pages fetched so far. The
+    scale s is at least log 99, and at most 36, the log-odds of the largest float64 below 1. URLs
+    without a page, whose relevance is 0, do not affect the scale s.
     """
 
     def __init__(self) -> None:
@@ -149,18 +151,18 @@ class GradedLabels:
 
     @property
     def scale(self) -> float:
-        """The log-odds s at which the grade is 1."""
+        """The log-odds of relevance at which the grade reaches 1."""
         mean = self._total / self._n if self._n else 0.0
         return min(max(_SCALE_FACTOR * mean, _MIN_SCALE), _MAX_LOG_ODDS)
 
     def observe(self, relevance: float) -> None:
-        """Record the relevance of one fetch."""
+        """Record the relevance of a fetched page, which changes the scale of the grades."""
         if relevance > 0.0:
             self._total += float(np.abs(_log_odds(np.array([relevance]))[0]))
             self._n += 1
 
     def grade(self, relevance: Floats) -> Floats:
-        """Return the grades of the given `relevance` (n,) on the present scale."""
+        """Return the grades of pages with this `relevance` (n,), on the present scale."""
         half = np.minimum(np.maximum(_log_odds(relevance) / (2.0 * self.scale), -0.5), 0.5)
         return np.where(relevance > 0.0, 0.5 + half, 0.0)
 

@@ -1,8 +1,8 @@
 """Incremental linear estimators of relevance, with the conventions of scikit-learn.
 
-Learners have ``partial_fit(X, y, sample_weight)`` and ``predict(X)``. The names of fitted
-attributes end in ``_``. ``get_state`` and ``set_state`` save and load the fitted attributes as
-plain arrays.
+Learners have the methods ``partial_fit(X, y, sample_weight)`` and ``predict(X)``. The names of
+fitted attributes end in ``_``. The methods ``get_state`` and ``set_state`` save and load the
+fitted attributes as plain arrays.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _ARMIJO = 1e-4  # share of the linear decrease that a step must reach (Armijo co
 _MIN_STEP = 1e-6
 _HASHED_VARIANCE = 0.4  # prior variance of a hashed weight (C in scikit-learn)
 _INTERCEPT_VARIANCE = 40.0
-_HIGH = 0.5  # relevance above which an instance has the class "high"
+_BOUNDARY = 0.5  # relevance above which an instance has the class "high", unless classes are equal
 
 
 class Instances(NamedTuple):
-    """Instances with hashed features and dense inputs.
+    """Training instances with hashed features and dense inputs.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Instances(NamedTuple):
         return len(self.rows)
 
     def dot(self, weights: Floats) -> Floats:
-        """Multiply the hashed features by `weights` (n_features,); return (n_instances,)."""
+        """Return the hashed features times `weights` (n_features,), as an array (n_instances,)."""
         return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
@@ -85,9 +85,10 @@ class Learner(ABC):
         y: Floats,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Train on instances with the relevance `y` (n,), in [0, 1].
+        """Train on instances whose labels `y` (n,) are in [0, 1].
 
-        Training replaces the fitted arrays, so shallow copies made before do not change.
+        Training replaces the fitted arrays, so earlier shallow copies of the learner do not
+        change.
         """
 
     def margin(self, X: Instances) -> Floats:  # noqa: N803
@@ -97,31 +98,31 @@ class Learner(ABC):
         return total + X.dot(weights)
 
     def predict(self, X: Instances) -> Floats:  # noqa: N803
-        """Return the expected relevance or the probability of "high", float64 (n,)."""
+        """Return the predicted relevance, or probability of high relevance, float64 (n,)."""
         return self.response(self.margin(X))
 
     @abstractmethod
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the weights of the hashed features, and of the dense inputs and the intercept.
+        """Return the weights of the hashed features, and those of dense inputs and intercept.
 
         An untrained learner returns the prior weights.
         """
 
     @abstractmethod
     def response(self, margin: Floats) -> Floats:
-        """Convert margins (n,) to predictions in [0, 1]."""
+        """Convert weighted sums (n,) to predictions in [0, 1]."""
 
     def use_as_prior(self) -> Self:
-        """Use the present weights as the prior of later training."""
+        """Use the present weights as the prior weights of later training."""
         return self
 
     @abstractmethod
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return the fitted attributes as arrays."""
+        """Return the fitted attributes of the learner as arrays."""
 
     @abstractmethod
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Load the result of `get_state`."""
+        """Load the fitted attributes from the result of `get_state`."""
 
 
 class _LbfgsLearner(Learner):
@@ -172,7 +173,7 @@ class _LbfgsLearner(Learner):
         y: Floats,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Take L-BFGS steps for these instances; see `Learner.partial_fit`."""
+        """Fit the weights to these instances by L-BFGS; see `Learner.partial_fit`."""
         self._initialize()
         if not len(X):
             return self
@@ -214,7 +215,7 @@ class _LbfgsLearner(Learner):
         return self.weights_, self.dense_
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return the weights that are not 0; see `Learner.get_state`."""
+        """Return the fitted weights that are not 0; see `Learner.get_state`."""
         self._initialize()
         used, base = self.used_, self.base_
         return {
@@ -226,7 +227,7 @@ class _LbfgsLearner(Learner):
         }
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Load the weights; see `Learner.set_state`."""
+        """Load the fitted weights; see `Learner.set_state`."""
         used = self.used_ = np.asarray(state["used"], np.int64)
         self.base_ = None
         if len(state["base"]):
@@ -240,7 +241,7 @@ class _LbfgsLearner(Learner):
         return self
 
     def use_as_prior(self) -> Self:
-        """Use the present weights as the prior, for a second crawl with the model of the first."""
+        """Use the present weights as the prior weights of training in a second crawl."""
         self._initialize()
         self.base_ = self.weights_
         self.prior = self.dense_.tolist()
@@ -259,7 +260,7 @@ class _LbfgsLearner(Learner):
 
 
 class LogisticLearner(_LbfgsLearner):
-    """Logistic regression with labels in [0, 1]: the loss is the cross-entropy with R(v)."""
+    """Logistic regression on relevance in [0, 1] as labels; the loss is the cross-entropy."""
 
     def response(self, margin: Floats) -> Floats:
         """Return Pr(high), float64 (n,)."""
@@ -270,7 +271,7 @@ class LogisticLearner(_LbfgsLearner):
 
 
 class LinearRegressor(_LbfgsLearner):
-    """Continuous ridge regression of R(v) [A02 section 4]."""
+    """Ridge regression of the relevance [A02 section 4]."""
 
     def response(self, margin: Floats) -> Floats:
         """Return the expected relevance, clipped to [0, 1], float64 (n,)."""
@@ -304,7 +305,7 @@ def minimize_lbfgs(
     steps: int,
     tolerance: float = 1e-5,
 ) -> Floats:
-    """Minimise a smooth convex function by at most `steps` L-BFGS steps; return the best point.
+    """Minimise a smooth convex function by up to `steps` L-BFGS steps; return the best point.
 
     Parameters
     ----------
@@ -362,13 +363,21 @@ def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> F
 
 
 class NaiveBayesLearner(Learner):
-    """Naive Bayes over hashed features, Laplace-smoothed; predicts Pr(high) [A02 equations 1, 2].
+    """Naive Bayes on hashed features; predicts the probability of high relevance [A02 1, 2].
 
-    Values of features must be counts or 1. Features that are not in the training set are ignored.
-    Dense inputs are used only while one of the two classes has no instances.
+    The value of a feature must be a count, or 1 if the feature is present. Features that are not
+    in the training set are ignored. The dense inputs are used only while the training set lacks
+    instances of one of the two classes (high or low relevance).
+
+    Parameters
+    ----------
+    n_features, prior : see `Learner`
+    equal_buckets : whether the boundary of the classes is the median of the first training set
+        with two different labels, as in Torgo and Gama's equally probable intervals, and not 1/2
 
     Attributes
     ----------
+    boundary_ : float, relevance above which an instance has the class "high"
     counts_ : float64 (2, n_features), frequency of each feature in the classes "low" and "high"
     instances_ : float64 (2,), number of instances of the classes "low" and "high"
     """
@@ -376,8 +385,15 @@ class NaiveBayesLearner(Learner):
     unit_length = False
     accumulates = True
 
+    boundary_: float
     counts_: Floats
     instances_: Floats
+
+    def __init__(
+        self, n_features: int, *, prior: Sequence[float] = (0.0,), equal_buckets: bool = False
+    ) -> None:
+        super().__init__(n_features, prior=prior)
+        self.equal_buckets = equal_buckets
 
     def partial_fit(
         self,
@@ -385,10 +401,12 @@ class NaiveBayesLearner(Learner):
         y: Floats,
         sample_weight: Floats | None = None,
     ) -> Self:
-        """Count the features; see `Learner.partial_fit`."""
+        """Count the features of the instances by class; see `Learner.partial_fit`."""
         self._initialize()
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
-        high = y > _HIGH
+        if self.equal_buckets and not self.instances_.all():
+            self.boundary_ = equal_boundary(y)
+        high = y > self.boundary_
         each = np.repeat(weight, X.rows.lengths) * X.values
         in_high = np.repeat(high, X.rows.lengths)
         self.counts_, self.instances_ = self.counts_.copy(), self.instances_.copy()
@@ -417,22 +435,41 @@ class NaiveBayesLearner(Learner):
         return logistic(margin)
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return the counts; see `Learner.get_state`."""
+        """Return the feature counts; see `Learner.get_state`."""
         self._initialize()
         used = np.flatnonzero(self.counts_.sum(axis=0))
-        return {"used": used, "counts": self.counts_[:, used], "instances": self.instances_}
+        return {
+            "used": used,
+            "counts": self.counts_[:, used],
+            "instances": self.instances_,
+            "boundary": np.array(self.boundary_),
+        }
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
-        """Load the counts; see `Learner.set_state`."""
+        """Load the feature counts; see `Learner.set_state`."""
         self.counts_ = np.zeros((2, self.n_features))
         self.counts_[:, np.asarray(state["used"], np.int64)] = state["counts"]
         self.instances_ = require_array(state, "instances", (2,), "f").astype(np.float64)
+        self.boundary_ = float(require_array(state, "boundary", (), "f"))
         return self
 
     def _initialize(self) -> None:
         if not hasattr(self, "counts_"):
+            self.boundary_ = _BOUNDARY
             self.counts_ = np.zeros((2, self.n_features))
             self.instances_ = np.zeros(2)
+
+
+def equal_boundary(y: Floats) -> float:
+    """Return the label that splits labels most evenly into "up to it" and "above it".
+
+    Labels that are all the same cannot be split; the boundary is then 1/2.
+    """
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) < 2:
+        return _BOUNDARY
+    below = np.cumsum(counts)[:-1]
+    return float(values[np.abs(2 * below - len(y)).argmin()])
 
 
 def logistic(margin: Floats) -> Floats:
@@ -441,7 +478,7 @@ def logistic(margin: Floats) -> Floats:
 
 
 def unit_scale(rows: SparseRows) -> Floats:
-    """Return the factor that scales each row to length 1, float64 (n,)."""
+    """Return the factors that scale each row to length 1, float64 (n,)."""
     if rows.values is None:
         return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
     squares = row_sums(rows.values.astype(np.float64) ** 2, rows.indptr)
@@ -458,18 +495,18 @@ def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
 
 
 def select_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names have the `prefix` of two characters; remove the prefix."""
+    """Return the arrays whose names start with the two characters `prefix`, without the prefix."""
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 
 def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
-    """Pack a learner (prefix ``m_``) and arrays as bytes, without pickling."""
+    """Pack a learner and further arrays as bytes, without pickling."""
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
     return pack_arrays(model | arrays, compressed=False)
 
 
 def join_packs(first: bytes, second: bytes) -> bytes:
-    """Join two packs into one; see `split_packs`."""
+    """Join the bytes of two packs; `split_packs` separates the packs again."""
     return len(first).to_bytes(8, "little") + first + second
 
 
@@ -480,11 +517,11 @@ def split_packs(joined: bytes) -> tuple[bytes, bytes]:
 
 
 def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
-    """Return options as an array, for `pack`."""
+    """Encode options as an array of bytes, as an argument of `pack`."""
     return np.frombuffer(json.dumps(options).encode(), np.uint8)
 
 
 def unpack_options(packed: bytes) -> dict[str, Any]:
-    """Return the options in a pack."""
+    """Return the options in the result of `pack`."""
     options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options

@@ -1,4 +1,4 @@
-"""Features of a link: the words around the link, its URL, the site relation, co-cited links."""
+"""Features of a link: words around the link, words of the URL, site relation, links nearby."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ ALIASES = 2
 
 
 def url_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
-    """Return the words of path and query of `urls`, and the position of the URL of each word."""
+    """Return the words of path and query of `urls`, and for each word the position of its URL."""
     paths = [url.split("/", 3)[-1] for url in urls]
     return tokenize([unquote(path) if "%" in path else path for path in paths])
 
 
 def url_set_keys(url: str) -> list[int]:
-    """Return the hashes of the sets of URLs that contain `url`.
+    """Return hashes that identify sets of similar URLs to which `url` belongs.
 
-    The list has `PREFIXES` + `PATTERNS` + `ALIASES` hashes:
+    The result has `PREFIXES` + `PATTERNS` + `ALIASES` hashes:
 
-    - Prefixes: the host and each directory of the path, from large to small, padded with zeros.
-      The full path is a prefix only if the URL has a query.
-    - Patterns: the extension with the names of the query arguments, without and with the host; the
-      last path segment and the whole URL, with digits replaced by 0. URLs with the same pattern
-      often have similar relevance.
-    - Aliases: two forms, with and without the query, that URLs of the same page often share.
-      ``/a``, ``/a/`` and ``/a/index.html`` have the same aliases.
+    - Prefixes are the host and each directory of the path, from large to small, padded with zeros.
+      The full path counts as a prefix only if the URL has a query.
+    - There are four patterns: the extension with the names of the query arguments; the same with
+    the host; the last path segment with all digits replaced by 0; the whole URL with all digits
+    replaced by 0. URLs with the same pattern often have similar relevance.
+    - Aliases are two forms of the URL, with and without the query, that different URLs of the same
+      page often share. ``/a``, ``/a/`` and ``/a/index.html`` have the same aliases.
     """
     address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
     path, question, query = address.partition(b"?")
@@ -96,13 +96,13 @@ def url_set_keys(url: str) -> list[int]:
 
 
 def url_key_table(urls: Sequence[str]) -> NDArray[np.uint32]:
-    """Return `url_set_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
+    """Return the hashes `url_set_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
     keys = [url_set_keys(url) for url in urls]
     return np.array(keys, np.uint32).reshape(-1, PREFIXES + PATTERNS + ALIASES)
 
 
 def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes) -> SparseRows:
-    """Return one row of features per URL: the words of path and query, and the prefixes.
+    """Return one row of features per URL: the words of its path and query, and its path prefixes.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHash
 
 
 def site_features(source: str, targets: Sequence[str]) -> SparseRows:
-    """Return one feature per link: the relation (`RELATIONS`) of its target to its page.
+    """Return one feature per link: how the link's target is related to its page (`RELATIONS`).
 
-    All URLs must be normalised.
+    The source and target URLs must be normalised.
     """
     host, directory = _host_and_directory(source)
     found = [_relation(host, directory, *_host_and_directory(target)) for target in targets]
@@ -149,7 +149,7 @@ def _relation(host: str, directory: str, other_host: str, other: str) -> int:
 
 
 class Window(NamedTuple):
-    """The tokens around links, link after link in document order.
+    """The tokens (words) in and around the links of a page, link after link in document order.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ def window(
     d_max: int,
     max_tokens: int | None = MAX_TOKENS,
 ) -> Window:
-    """Find the tokens around links of a page.
+    """Find the tokens (words) in and around the links of a page.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ def window(
 
 
 def offset_features(near: Window, hashes: NDArray[np.uint64]) -> SparseRows:
-    """Return the features (t, d): words t at a DOM offset d from a link [A02 section 2.2.2].
+    """Return one feature per word near a link and its DOM offset from the link [A02 2.2.2].
 
     Parameters
     ----------
@@ -229,10 +229,11 @@ def _first_in_leaf(words: NDArray[np.int32], token_leaf: NDArray[np.int32]) -> I
 
 
 def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:
-    """Return the inputs (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
+    """Return inputs that tell whether other links near a link have relevant targets [A02 2.2.3].
 
     The input (HIGH, d) of a link is 1 if another link of the page, d DOM leaves away, has a
-    relevant target. The input (LOW, d) is 1 if such a link has an irrelevant target.
+    relevant target. The input (LOW, d) of a link is 1 if another link of the page, d DOM leaves
+    away, has an irrelevant target.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The features of a page and its links, and the table of all known links, pages and URLs."""
+"""Features of a page and its links, and the table of all links, pages and URLs of a crawl."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class PageFeatures(PackedRecord):
-    """Features of a page, its links, and the new URLs among their targets.
+    """Features of a page, of its links, and of the link targets that are new to the crawl.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PageFeatures(PackedRecord):
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
-        """Unpack features that `to_bytes` packed.
+        """Unpack page features that `to_bytes` packed.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class PageFeatures(PackedRecord):
         return features
 
     def with_targets(self, targets: Ints) -> PageFeatures:
-        """Return the features with other URL ids (n_links,) for the targets."""
+        """Return the same features with other URL ids (n_links,) of the link targets."""
         if np.array_equal(targets, self.targets):
             return self
         old, at = np.unique(self.targets, return_index=True)
@@ -133,7 +133,7 @@ class PageFeatures(PackedRecord):
         return replace(parts[0], **together)
 
     def in_page_order(self) -> PageFeatures:
-        """Return the features with the links in document order."""
+        """Return the same features with the links in document order."""
         order = np.argsort(self.position, kind="stable")
         if (np.diff(order) == 1).all():
             return self
@@ -141,7 +141,7 @@ class PageFeatures(PackedRecord):
         return features
 
     def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
-        """Iterate over the features of the page for each group of links.
+        """For each group of links, yield the page's features with only these links.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ def _check_below(numbers: NDArray[np.integer], end: int) -> None:
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
-    """Pack distinct words, for `PageFeatures.vocabulary`."""
+    """Pack distinct words into arrays, for `PageFeatures.vocabulary`."""
     text = "\n".join(words).encode("utf-8", "surrogatepass")
     # distinct words hardly repeat each other, so a search for repetitions would gain 2 to 4 %
     packer = zlib.compressobj(1, strategy=zlib.Z_HUFFMAN_ONLY)
@@ -177,12 +177,12 @@ def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
 
 
 def unpack_words(vocabulary: NDArray[np.uint8]) -> list[str]:
-    """Unpack words that `pack_words` packed."""
+    """Return the words that `pack_words` packed."""
     return zlib.decompress(vocabulary.tobytes()).decode("utf-8", "surrogatepass").split("\n")
 
 
 class RowStore:
-    """`SparseRows` that grow at the end; stored rows never move, so views stay valid."""
+    """`SparseRows` to which rows can be appended; views of earlier rows stay valid."""
 
     def __init__(self) -> None:
         self._indices = GrowingArray(np.int32)
@@ -217,7 +217,7 @@ class RowStore:
         return SparseRows(self._indices.data[: indptr[-1]], indptr, values)
 
     def row_slice(self, first: int) -> SparseRows:
-        """Return a view of the rows from position `first` on."""
+        """Return a view of the rows from the position `first` to the end."""
         return self.rows(len(self)).row_slice(first)
 
     def take(self, rows: Ints) -> RowStore:
@@ -229,11 +229,11 @@ class RowStore:
 
 
 class LinkTable:
-    """Links in the order found, pages in the order expanded, and URLs by id.
+    """Table of all links of a crawl in the order found, with their pages and URLs.
 
-    Pages can be forgotten together with their links. Positions count only links and pages that
-    were not forgotten. Link arrays have one entry per link, and URL arrays have one entry per URL
-    id.
+    Pages can be forgotten together with their links. Positions of links and pages do not count
+    forgotten links and pages. Link arrays have one entry per link, and URL arrays have one entry
+    per URL id.
 
     Attributes
     ----------
@@ -279,33 +279,34 @@ class LinkTable:
 
     @property
     def n_urls(self) -> int:
-        """Length of the URL arrays; every URL id is less than this length."""
+        """Length of the arrays that have one entry per URL id; all URL ids are less."""
         return len(self.y)
 
     def keys(self, urls: Ints) -> NDArray[np.uint32]:
-        """Return the keys (`url_set_keys`) of `urls`, uint32 (n, 15); 0 for unknown URLs."""
+        """Return the hashes `url_set_keys` of `urls`, uint32 (n, 15); 0 for unknown URLs."""
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
     def features_of_urls(self, urls: Ints) -> SparseRows:
-        """Return the hashed features of URLs; this may run in a thread while `add` runs.
+        """Return the hashed features of URLs; a thread may call this while another calls `add`.
 
-        In a crawl in rounds (batches of fetches), `add` may replace the row of a queued URL.
+        In a crawl in rounds (batches of fetches), the method `add` may replace the features of a
+        queued URL.
         """
         rows = self.url_row.data[urls]  # first, so that all rows exist
         return self.url_rows.rows(len(self.url_rows)).take(rows)
 
     def grow(self, n_urls: int) -> None:
-        """Extend the URL arrays to ids below `n_urls`."""
+        """Extend the arrays that are indexed by URL id, for ids below `n_urls`."""
         self._keys.grow(n_urls * _KEYS)
         self.url_row.grow(n_urls)
         self.y.grow(n_urls)
 
     def has_keys(self, url: int) -> bool:
-        """Return whether the keys of a URL are known."""
+        """Return whether the hashes `url_set_keys` of a URL are known."""
         return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> None:
-        """Add the page of `url`; with `forget`, store only the URLs and the counts of the page."""
+        """Add the page `url` and its links; with `forget`, add only the link targets."""
         n = len(features.targets)
         self.grow(max(url, int(features.targets.max(initial=0))) + 1)
         table = self._keys.data.reshape(-1, _KEYS)
@@ -336,7 +337,7 @@ class LinkTable:
         self.target.extend(features.targets)
 
     def without_pages(self, forgotten: Bools, n_links: int) -> Self:
-        """Return a new table with the first `n_links` links, without links of `forgotten` pages.
+        """Return a table with the first `n_links` links, except those of `forgotten` pages.
 
         Parameters
         ----------
@@ -353,7 +354,7 @@ class LinkTable:
         return kept
 
     def append_rest(self, other: Self, n_links: int, n_pages: int) -> None:
-        """Append the table `other`, without its first `n_links` links and `n_pages` pages."""
+        """Append the table `other`, except its first `n_links` links and `n_pages` pages."""
         for name in (*_COLUMNS, "page"):
             late = getattr(other, name).data[n_links:]
             shift = len(self.pages) - n_pages if name == "page" else 0
@@ -364,7 +365,7 @@ class LinkTable:
         self.links_ever, self.pages_ever = other.links_ever, other.pages_ever
 
     def forgotten_pages(self, n_pages: int, pages_ever: int) -> Bools:
-        """Return a mask of the first `pages_ever` pages: whether each page was forgotten.
+        """Return a mask of the forgotten pages among the first `pages_ever` pages.
 
         The mask is empty if no page was forgotten.
         """

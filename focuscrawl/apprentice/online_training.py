@@ -21,7 +21,7 @@ from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.instances import JudgedUrls
+    from focuscrawl.apprentice.instances import JudgedUrls, TrainingSet
     from focuscrawl.apprentice.link_table import PageFeatures
     from focuscrawl.apprentice.options import Options
     from focuscrawl.apprentice.scorer import Scorer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Snapshot(NamedTuple):
-    """The immutable state of a crawl when a training started.
+    """The data for a training of the apprentice, as of the start of the training.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Snapshot(NamedTuple):
 
 
 class CrawlMemory:
-    """Stores fetches and pages; outcomes of fetches during a training are stored afterwards.
+    """Stores fetches and pages; while a training runs, holds back the outcomes of fetches.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class CrawlMemory:
 
     @property
     def deferring(self) -> bool:
-        """True while outcomes of fetches are deferred until the training ends."""
+        """True while outcomes of fetches are postponed until the training ends."""
         return self._deferred is not None
 
     def observe(self, url: int, relevance: float) -> None:
@@ -93,7 +93,7 @@ class CrawlMemory:
         self.observed += 1
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round, if links of this group of hosts lead to its URL."""
+        """Record a fetch of an earlier round (batch of fetches) if its URL has known links."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
             return  # `observe` has recorded this fetch
@@ -103,7 +103,7 @@ class CrawlMemory:
             self._apply_outcome(url, keys, relevance)
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> int:
-        """Add a page; return the position of its first link; `forget` drops the links."""
+        """Add a page and, unless `forget`, its links; return the position of its first link."""
         is_new = self._keys(url) is None
         first = len(self.table)
         self.table.add(url, features, forget=forget)
@@ -113,12 +113,12 @@ class CrawlMemory:
         return first
 
     def store_scores(self, urls: Ints, scores: Floats) -> None:
-        """Store the scores that the crawl receives."""
+        """Store the scores that the apprentice returns to the crawl."""
         self.score.grow(self.table.n_urls)
         self.score.data[urls] = scores
 
     def start_deferring(self) -> None:
-        """Defer outcomes, since a training uses only data from before its start."""
+        """Hold back the outcomes of fetches from now on; a training uses only earlier outcomes."""
         self._deferred = []
 
     def apply_deferred(self) -> None:
@@ -128,7 +128,7 @@ class CrawlMemory:
             self._apply_outcome(*each)
 
     def snapshot(self) -> Snapshot:
-        """Return the present state, for a training."""
+        """Return a snapshot of the present state, for a training."""
         table, buffer = self.table, self.buffer
         y = table.y.data[: table.n_urls]
         judged = buffer.judged
@@ -165,7 +165,7 @@ BINS = 10  # of the histograms of `drift`
 
 
 def validate(predicted: Floats, y: Floats) -> dict[str, float]:
-    """Compare predictions with the relevance of the fetched pages.
+    """Return metrics that compare predicted relevance with the relevance of fetched pages.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def validate(predicted: Floats, y: Floats) -> dict[str, float]:
 
 
 def auc(scores: Floats, high: Bools) -> float:
-    """Return the area under the ROC curve; 0.5 if all items are high or all are low."""
+    """Return the area under the ROC curve; 0.5 if all pages are relevant or all are irrelevant."""
     n_high = int(high.sum())
     n_low = len(high) - n_high
     if not n_high or not n_low:
@@ -202,7 +202,7 @@ def auc(scores: Floats, high: Bools) -> float:
 
 
 def drift(before: Floats, after: Floats) -> dict[str, float | list[int]]:
-    """Compare the scores of queued URLs before and after a training.
+    """Return metrics that compare the scores of queued URLs before and after a training.
 
     Parameters
     ----------
@@ -230,12 +230,12 @@ _RECENT = slice(-200, None)  # predictions that `validate` checks after a traini
 
 @dataclass(frozen=True, slots=True)
 class ApprenticeUpdate:
-    """A new model and its scores of all queued URLs; see `Apprentice.learn`.
+    """A new model of an apprentice, and the model's scores of all queued URLs.
 
     Attributes
     ----------
     snapshot : state of the crawl when the training started
-    instances : number of training instances
+    training_set : the training instances; None if another process has trained the model
     metrics : results of `validate` (progressive validation: predictions made before the fetch) and
         of `drift`
     state : A part of `Apprentice.state`
@@ -247,7 +247,7 @@ class ApprenticeUpdate:
 
     version: int
     snapshot: Snapshot
-    instances: int
+    training_set: TrainingSet | None
     metrics: dict[str, float | list[int]]
     state: bytes
     urls: Ints
@@ -255,19 +255,29 @@ class ApprenticeUpdate:
     scorer: Scorer
     forgotten: Bools
 
+    @property
+    def instances(self) -> int:
+        """Number of training instances; 0 if another process has trained the model."""
+        return 0 if self.training_set is None else len(self.training_set.instances)
+
 
 def rescore_queued(
-    snapshot: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
+    snapshot: Snapshot,
+    scorer: Scorer,
+    *,
+    version: int,
+    training_set: TrainingSet | None,
+    state: bytes,
 ) -> ApprenticeUpdate:
-    """Score the URLs of a snapshot with a new model; only `scorer` is modified.
+    """Score the queued URLs of a snapshot with a new model; change no argument but `scorer`.
 
-    If the table has more links than the options allow, the pages with the lowest-scored targets
-    are forgotten. URLs that only forgotten pages link to get the score 0.
+    If the table has more links than the options allow, the pages that link to URLs with the lowest
+    scores are forgotten. URLs to which only forgotten pages link get the score 0.
 
     Parameters
     ----------
     scorer : scorer with the new model and without evidence
-    version, instances, state : see `ApprenticeUpdate`
+    version, training_set, state : see `ApprenticeUpdate`
     """
     y, pages = snapshot.y, snapshot.pages
     queued, scores = scorer.rebuild_evidence(snapshot.links, y)
@@ -284,7 +294,7 @@ def rescore_queued(
     return ApprenticeUpdate(
         version=version,
         snapshot=snapshot,
-        instances=instances,
+        training_set=training_set,
         metrics={
             **validate(snapshot.judged.predicted[_RECENT], snapshot.own[_RECENT]),
             **drift(snapshot.score[queued], scores),
@@ -298,9 +308,9 @@ def rescore_queued(
 
 
 class ResumePoint(NamedTuple):
-    """The position of the last training in a resumed crawl, as (fetches, links ever added).
+    """The fetch of a resumed crawl up to which stored fetches are loaded without new scores.
 
-    Before this position, the apprentice computes no scores.
+    Before the point is reached, the apprentice computes no scores.
 
     Attributes
     ----------
@@ -315,17 +325,17 @@ class ResumePoint(NamedTuple):
     links: int = -1
 
     def is_forgotten(self, nth: int) -> bool:
-        """Return whether the n-th page, from 0, was forgotten."""
+        """Return whether the page at index `nth` was forgotten."""
         return nth < len(self.forgotten) and bool(self.forgotten[nth])
 
     @staticmethod
     def is_reached(point: tuple[int, int], now: tuple[int, int]) -> bool:
-        """Return whether the resumed crawl has repeated all fetches and links up to `point`."""
+        """Return whether all stored fetches and links before `point` have been loaded."""
         return now[0] >= point[0] and now[1] >= point[1]
 
 
 def select_contrasting(chosen: Ints, table: LinkTable, snapshot: Snapshot, share: float) -> Ints:
-    """Keep instances with the largest difference |R(u) - R(v)| of page u and target v [A02 4].
+    """Select training links whose source page and target differ most in relevance [A02 section 4].
 
     Parameters
     ----------

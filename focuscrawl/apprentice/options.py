@@ -1,4 +1,4 @@
-"""Options of the apprentice and their checks; groups of features; dense inputs of a URL."""
+"""Options of an apprentice and their checks; groups of features; dense inputs of a URL."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
 DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates")
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
+BUCKETS = ("half", "equal")
 #: largest number of links into a URL in an instance, to limit the cost of popular URLs
 MAX_LINKS = 16
 _MINIMUM = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
@@ -102,6 +103,8 @@ class Options:
     d_max : largest DOM offset on either side of a link
     learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (naive Bayes with
         two classes [A02 section 2.3])
+    buckets : boundary of the two classes of ``nb``: relevance 1/2 (``half``), or the median of the
+        labels (``equal``), as in the paper
     evidence : ``all`` known links into a URL, or only the ``first`` link as in the paper
     contrast : share of the instances used for training: those with the largest difference of R(v)
         and R(u) [A02 section 4]
@@ -127,6 +130,7 @@ class Options:
     groups: tuple[str, ...] = DEFAULT_GROUPS
     d_max: int = 5
     learner: str = "logistic"
+    buckets: str = "half"
     evidence: str = "all"
     contrast: float = 1.0
     tunnel: bool = True
@@ -147,6 +151,7 @@ class Options:
                 raise UserError(f"the apprentice has no feature group {name!r}: {hint}")
         for name, value, known in (
             ("learner", self.learner, LEARNERS),
+            ("buckets", self.buckets, BUCKETS),
             ("evidence", self.evidence, EVIDENCE),
         ):
             if value not in known:
@@ -166,22 +171,22 @@ class Options:
 
     @property
     def max_links_per_url(self) -> int:
-        """Maximum number of links into a URL that its instance uses."""
+        """Maximum number of links to a URL that contribute to the training instance of the URL."""
         return self.links_into or sys.maxsize
 
     @property
     def page_options(self) -> tuple[object, ...]:
-        """The options that determine the stored features of a page."""
+        """The options that determine which features of a page are stored."""
         return frozenset(self.groups), self.d_max, self.counts, self.tokens
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options in a mapping such as the identity of a crawl; ignore other names."""
+        """Return the options from a mapping that may have further entries, which are ignored."""
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return a copy with those options of `kept` that determine the model."""
-        names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
+        """Return a copy in which options from `kept` replace those that determine the model."""
+        names = ("groups", "d_max", "counts", "tokens", "learner", "buckets", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
 
@@ -192,7 +197,7 @@ def _is_number(value: object) -> bool:
 def with_options_signature(init: Init) -> Init:
     """Replace ``**options`` in the signature of an ``__init__`` by the fields of `Options`.
 
-    The signature of a strategy is used to check and to document the options of a user.
+    The signature of a strategy serves to check and to document the options that a user gives.
     """
     original = signature(init)
     *first, begin_with, _ = original.parameters.values()
@@ -207,7 +212,7 @@ def with_options_signature(init: Init) -> Init:
 
 
 def input_names(options: Options) -> tuple[str, ...]:
-    """Return the names of the k dense inputs of an apprentice with these options."""
+    """Return the names of the k dense inputs that an apprentice with the given options uses."""
     if "cocitation" not in options.groups:
         return INPUTS
     offsets = range(-options.d_max, options.d_max + 1)
@@ -218,14 +223,14 @@ def input_names(options: Options) -> tuple[str, ...]:
 
 
 def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return 1 for the inputs of active groups and 0 for other inputs, float64 (k,)."""
+    """Return 1 for each dense input of an active feature group, and 0 for others, float64 (k,)."""
     on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
     extra = len(input_names(options)) - len(INPUTS)
     return np.array([*on, *[True] * extra], np.float64)
 
 
 def prior_weights(options: Options) -> list[float]:
-    """Return the prior weights of the k inputs, followed by the prior weight of the intercept."""
+    """Return the prior weights of the k dense inputs, followed by that of the intercept."""
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
     return [*(weights * active_inputs(options)).tolist(), PRIOR_INTERCEPT]

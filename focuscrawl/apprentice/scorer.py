@@ -26,15 +26,18 @@ if TYPE_CHECKING:
 
 
 def new_learner(options: Options) -> Learner:
-    """Return an untrained learner with the prior weights of its kind.
+    """Return an untrained learner with its prior weights.
 
-    The prior of the linear regression is the tangent of the logistic prior at 1/2. The prior of
-    naive Bayes is the best-first baseline: the relevance R(u) of the linking page u.
+    The prior weights of the linear regression are those of the tangent to the logistic function at
+    the value 1/2. The prior of naive Bayes is best-first search: the score of a link is the
+    relevance of the linking page.
     """
     prior = prior_weights(options)
     if options.learner == "nb":
         baseline = [float(name == "best_relevance") for name in input_names(options)]
-        return NaiveBayesLearner(N_FEATURES, prior=[*baseline, -0.5])
+        return NaiveBayesLearner(
+            N_FEATURES, prior=[*baseline, -0.5], equal_buckets=options.buckets == "equal"
+        )
     if options.learner == "regression":
         tangent = [weight / 4.0 for weight in prior]
         return LinearRegressor(N_FEATURES, prior=[*tangent[:-1], 0.5 + tangent[-1]])
@@ -42,7 +45,7 @@ def new_learner(options: Options) -> Learner:
 
 
 class Scorer:
-    """Scores URLs with the fixed weights of a learner.
+    """Scores URLs with the weights of a trained learner.
 
     Parameters
     ----------
@@ -69,7 +72,7 @@ class Scorer:
         self.evidence = self._no_evidence()
 
     def with_table(self, table: LinkTable) -> Scorer:
-        """Return a scorer with the same weights for another table, without evidence."""
+        """Return a scorer with the same weights and without evidence for another link table."""
         return Scorer(self.learner, self.options, table, self.outcomes)
 
     def _no_evidence(self) -> UrlEvidence:
@@ -79,9 +82,9 @@ class Scorer:
     # -- evidence --------------------------------------------------------------------------
 
     def add_new_links(self, first: int) -> Floats:
-        """Add the links from position `first` on; return their margins, float64 (n,).
+        """Add the links of new pages, from the position `first`; return their weighted sums (n,).
 
-        The pages with these links must be new: no link of these pages was followed yet.
+        A page is new if no link of the page was followed yet.
         """
         table, links = self.table, slice(first, len(self.table))
         margin = self._link_margins(range(first, len(table)))
@@ -89,7 +92,7 @@ class Scorer:
         return margin
 
     def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
-        """Add the links of the last page in the table; score the links and their targets.
+        """Add the links of the last page in the table; return the scores of links and of targets.
 
         Parameters
         ----------
@@ -109,9 +112,10 @@ class Scorer:
         return self.learner.response(of_target + margins), scores
 
     def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
-        """Recompute the evidence of `n_links` links; return the unfetched URLs and the new scores.
+        """Recompute the sums over the first `n_links` links; return unfetched URLs and scores.
 
-        The hashed features of links to fetched URLs are skipped, as their scores are not needed.
+        The hashed features of links to fetched URLs are skipped, because fetched URLs need no
+        scores.
 
         Parameters
         ----------
@@ -137,20 +141,20 @@ class Scorer:
         return urls, self.scores(urls, self.inputs(urls))
 
     def queued_urls(self, y: Floats) -> Ints:
-        """Return the unfetched URLs with links; `y` is NaN for unfetched URLs."""
+        """Return the unfetched URLs to which links lead; `y` is NaN for unfetched URLs."""
         urls = self.evidence.urls()
         return urls[np.isnan(y[urls])]
 
     # -- scores of URLs with links -----------------------------------------------------------
 
     def inputs(self, urls: Ints) -> Floats:
-        """Return the dense inputs (n, k) of URLs; the inputs of inactive groups are 0."""
+        """Return the dense inputs (n, k) of URLs; the inputs of inactive feature groups are 0."""
         inputs = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
         inputs *= self._active
         return inputs
 
     def scores(self, urls: Ints, inputs: Floats) -> Floats:
-        """Return the scores of URLs with these dense inputs, float64 (n,)."""
+        """Return the scores of URLs from their dense inputs, float64 (n,)."""
         margin = self.evidence.margins(urls)
         margin += self._dense_margins(inputs)
         margin += self._url_margins(urls)
@@ -169,10 +173,11 @@ class Scorer:
         )
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return the terms of the linear sum behind the score of a URL with links.
+        """Return the terms that add up to the log-odds (with regression: the score) of a URL.
 
-        The terms are `input_names`, ``links (words)`` for the hashed features of links and their
-        pages, ``address (words)`` for the hashed features of the URL, and ``intercept``.
+        The names of the terms are `input_names`, ``links (words)`` for the hashed features of
+        links and their pages, ``address (words)`` for the hashed features of the URL, and
+        ``intercept``.
         """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
@@ -184,7 +189,7 @@ class Scorer:
         }
 
     def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return the distinct hashed features of a URL and their terms of the linear sum."""
+        """Return the distinct hashed features of a URL, and what each adds to the score."""
         instances, _ = make_instances(
             self.table,
             len(self.table),

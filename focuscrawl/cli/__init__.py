@@ -1,1 +1,1 @@
-"""Subcommands of the ``focuscrawl`` command line; the work is done by the other packages."""
+"""Subcommands of the ``focuscrawl`` command line, which call the other packages."""

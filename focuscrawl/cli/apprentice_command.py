@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
+_CV_ACCURACY = "cv-accuracy"
+_BY_CROSS_VALIDATION = ("cv", _CV_ACCURACY)
+
+
 @click.group()
 def apprentice() -> None:
     """Train apprentices on finished crawls.
@@ -50,9 +54,9 @@ def apprentice() -> None:
 )
 @click.option(
     "--d-max",
-    metavar="N|cv",
-    help="Maximum DOM offset between a link and the words used as features; cv: choose the "
-    "offset by cross-validation.",
+    metavar="N|cv|cv-accuracy",
+    help="Maximum distance, in text nodes, between a link and the words used as its features: a "
+    "number, cv (chosen by cross-validated log loss) or cv-accuracy (chosen by accuracy).",
 )
 @click.option(
     "--options",
@@ -63,7 +67,12 @@ def apprentice() -> None:
 @click.option(
     "--groups", metavar="A,B,...", help="Groups of link features to train on, separated by commas."
 )
-@click.option("--learner", metavar="NAME", help="Learner: logistic, regression or nb.")
+@click.option(
+    "--learner",
+    metavar="NAME",
+    help="Learner: logistic (logistic regression), regression (ridge regression) or nb (naive "
+    "Bayes).",
+)
 @click.option(
     "--evidence",
     metavar="NAME",
@@ -86,8 +95,8 @@ def train(
     options, give --options in the format of the setting FOCUSCRAWL_STRATEGY_OPTIONS.
 
     If the crawl's store lacks link features, training reads the crawl's pages again from --web.
-    Link features are missing after a crawl with another strategy, or if --groups or --d-max asks
-    for more features than the crawl used.
+    Link features are missing if the crawl did not use the strategy apprentice, or if --groups or
+    --d-max asks for more features than the crawl used.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links
@@ -99,7 +108,7 @@ def train(
         options = _update_options(crawl_options(store) or Options(), options_json)
         changes: dict[str, Any] = {
             "groups": None if groups is None else tuple(g.strip() for g in groups.split(",")),
-            "d_max": None if d_max in {None, "cv"} else _parse_d_max(d_max),
+            "d_max": _parse_d_max(d_max),
             **learner_and_evidence,
         }
         options = replace(options, **{k: v for k, v in changes.items() if v is not None})
@@ -110,12 +119,15 @@ def train(
             # the store may come from somebody else and name a Python callable as critic
             name = critic or reject_callable_spec(identity["critic_name"], crawl_dir, "--critic ")
             judge = load_critic(name, identity["topic"])
-        if d_max == "cv":
+        if d_max in _BY_CROSS_VALIDATION:
             if source is None or judge is None:
                 raise UserError(
-                    "--d-max cv reads the pages of the crawl again: name a recorded web with --web"
+                    f"--d-max {d_max} reads the pages of the crawl again: name a recorded web "
+                    "with --web"
                 )
-            options = replace(options, d_max=_choose_d_max(store, options, judge, source))
+            by_accuracy = d_max == _CV_ACCURACY
+            chosen = _choose_d_max(store, options, judge, source, by_accuracy=by_accuracy)
+            options = replace(options, d_max=chosen)
         with history_progress_bar(store, "Reading") as bar:
             learned = train_apprentice(
                 store, options=options, critic=judge, web=source, on_page=bar.update
@@ -148,13 +160,20 @@ def _update_options(options: Options, changes_json: str | None) -> Options:
     return Options.from_mapping(asdict(options) | changes)
 
 
-def _parse_d_max(d_max: str) -> int:
+def _parse_d_max(d_max: str | None) -> int | None:
+    """Return a number; None if d_max is not given, or is chosen by cross-validation."""
+    if d_max is None or d_max in _BY_CROSS_VALIDATION:
+        return None
     if not d_max.isdecimal():
-        raise UserError(f"--d-max must be cv or an integer of at least 0, not {d_max!r}")
+        raise UserError(
+            f"--d-max must be cv, {_CV_ACCURACY} or an integer of at least 0, not {d_max!r}"
+        )
     return int(d_max)
 
 
-def _choose_d_max(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
+def _choose_d_max(
+    store: CrawlStore, options: Options, critic: Critic, web: Web, *, by_accuracy: bool
+) -> int:
     """Choose d_max by cross-validation; print a table of the candidates."""
     # imports scikit-learn, which takes a second
     from focuscrawl.offline.d_max_selection import (  # noqa: PLC0415
@@ -170,14 +189,22 @@ def _choose_d_max(store: CrawlStore, options: Options, critic: Critic, web: Web)
         trials = cross_validate(
             store, options, critic=critic, web=web, on_page=pages.update, on_fit=fits.update
         )
-    best, d_max = min(trials, key=lambda trial: trial.log_loss), select_d_max(trials)
-    rows = [["d_max", "log loss", "over least", "error", "AUC", "high", "low", "balanced"]]
+    best = min(trials, key=lambda trial: trial.log_loss)
+    d_max = select_d_max(trials, by_accuracy=by_accuracy)
+    rows = [
+        ["d_max", "log loss", "over least", "error", "AUC", "high", "low", "balanced", "accuracy"]
+    ]
     for each in trials:
         numbers = (each.log_loss, each.excess_loss, each.error, each.auc, each.high, each.low)
-        rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
+        rows.append(
+            [str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced, each.accuracy))]
+        )
     click.echo("\n".join(align_columns(rows, left=set())))
-    click.echo(
-        f"Chosen d_max = {d_max}: the smallest value with a log loss within one standard error "
-        f"of the least (d_max = {best.d_max})"
+    reason = (
+        "the smallest value with the highest accuracy"
+        if by_accuracy
+        else "the smallest value with a log loss within one standard error of the least "
+        f"(d_max = {best.d_max})"
     )
+    click.echo(f"Chosen d_max = {d_max}: {reason}")
     return d_max

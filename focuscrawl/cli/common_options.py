@@ -1,4 +1,4 @@
-"""Options, output files, progress bars and child-process crawls shared by several commands."""
+"""Options, output files, progress bars and crawls in child processes, for several commands."""
 
 from __future__ import annotations
 
@@ -62,26 +62,24 @@ DESCRIPTION = click.option(
 NAME = click.option(
     "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
 )
-EXAMPLES_WEB = (
-    "Recording (WARC file or index) with the pages: a .warc or .warc.gz file, or `demo`."
-)
+EXAMPLES_WEB = "Recording with the pages to read: a .warc or .warc.gz file, an index, or `demo`."
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
 def path_option(
     name: str, text: str, metavar: str = "FILE", **options: Any
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a file or folder; `options` are passed to `click.option`."""
+    """Return a click option whose value is a path; `options` are passed to `click.option`."""
     return click.option(name, type=PATH, metavar=metavar, help=text, **options)
 
 
 def out_option(text: str, metavar: str = "PATH") -> Callable[[Decorated], Decorated]:
-    """Return the required option ``--out``."""
+    """Return the required click option ``--out``."""
     return path_option("--out", text, metavar, required=True)
 
 
 def urls_option(name: str, pages: str) -> Callable[[Decorated], Decorated]:
-    """Return a repeatable option that takes URLs or a file of URLs."""
+    """Return a repeatable click option that takes URLs or a file of URLs."""
     text = f"{pages}: URLs or a file of URLs; repeatable."
     return click.option(name, multiple=True, metavar="URLS|FILE", help=text)
 
@@ -89,7 +87,7 @@ def urls_option(name: str, pages: str) -> Callable[[Decorated], Decorated]:
 def integer_option(
     name: str, text: str, default: int, *, least: int = 1, most: int | None = None
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes an integer from `least` to `most`."""
+    """Return a click option that takes an integer from `least` to `most`."""
     kind = click.IntRange(least, most)
     return click.option(
         name, default=default, show_default=True, type=kind, metavar="N", help=text
@@ -102,7 +100,7 @@ class FiniteFloat(click.FloatRange):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Convert the argument to a number, or report a usage error."""
+        """Convert the value of an option to a number, or report a usage error."""
         number: float = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number.", param, ctx)
@@ -112,7 +110,7 @@ class FiniteFloat(click.FloatRange):
 def float_option(
     name: str, text: str, default: float, *, metavar: str = "NUMBER", **limits: Any
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a number of at least 0; `FiniteFloat` gets the `limits`."""
+    """Return a click option for a number of at least 0; `limits` are those of `FiniteFloat`."""
     kind = FiniteFloat(0, **limits)
     return click.option(
         name, default=default, show_default=True, type=kind, metavar=metavar, help=text
@@ -122,7 +120,7 @@ def float_option(
 def seconds_option(
     name: str, text: str, default: float, *, least: float = 0.0
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option that takes a duration in seconds."""
+    """Return a click option that takes a duration in seconds."""
     shown: dict[str, Any] = {"default": default, "show_default": True, "metavar": "SECONDS"}
     return click.option(name, type=FiniteFloat(least), help=text, **shown)
 
@@ -130,12 +128,12 @@ def seconds_option(
 def top_option(
     text: str = "Number of rows in each printed list.",
 ) -> Callable[[Decorated], Decorated]:
-    """Return the option ``--top``, the number of rows printed."""
+    """Return the click option ``--top``, the number of rows that a command prints."""
     return integer_option("--top", text, 10)
 
 
 def random_state_option() -> Callable[[Decorated], Decorated]:
-    """Return the option ``--random-state``, the seed of every random choice of a command."""
+    """Return the click option ``--random-state``, the seed of all random choices of a command."""
     return click.option(
         "--random-state",
         default=0,
@@ -147,7 +145,7 @@ def random_state_option() -> Callable[[Decorated], Decorated]:
 
 
 def processes_option(text: str) -> Callable[[Decorated], Decorated]:
-    """Return the option ``--processes``; the default is the number of processor cores."""
+    """Return the click option ``--processes``, by default the number of processor cores."""
     return click.option(
         "--processes",
         default=len(os.sched_getaffinity(0)),
@@ -159,7 +157,7 @@ def processes_option(text: str) -> Callable[[Decorated], Decorated]:
 
 
 def check_output_folder(folder: Path) -> None:
-    """Raise `UserError` if the folder of ``--out`` cannot be created or written."""
+    """Raise `UserError` if the folder given with ``--out`` cannot be created or written."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not existing.is_dir():
         raise UserError(f"{existing} is a file, not a folder: name another folder with --out")
@@ -172,7 +170,8 @@ def check_output_folder(folder: Path) -> None:
 def check_output_file(path: Path | None, option: str) -> None:
     """Raise `UserError` if the output file given with `option` would overwrite an input.
 
-    Inputs are the files that other arguments name, stores of crawls and manifests of models.
+    Inputs are the files given with other arguments, the stores of crawls and the manifests of
+    models.
     """
     if path is None:
         return
@@ -200,14 +199,14 @@ def reporting_write_errors(path: Path, advice: str) -> Iterator[None]:
 
 
 def write_file(path: Path, content: bytes, option: str) -> Path:
-    """Write the file that the user named with `option`; return the path of the file."""
+    """Write the output file that the user gave with `option`; return the path of the file."""
     with reporting_write_errors(path, f"name another file with {option}"):
         path.write_bytes(content)
     return path
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write files into a folder, which is created if needed; return the paths of the files."""
+    """Write several files into a folder, created if missing; return the paths of the files."""
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -216,20 +215,20 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar that counts pages; without a terminal, a single line with the page count."""
+    """Progress bar that counts pages; without a terminal, one line with the page count."""
 
     def __init__(self, title: str) -> None:
         self._title = title
         self._bar: tqdm[NoReturn] | None = None
 
     def start(self, pages: int) -> None:
-        """Show the bar, with the total number of pages."""
+        """Show the progress bar, with the total number of pages."""
         self._bar = tqdm(total=pages, desc=self._title, unit=" pages", disable=None)
         if self._bar.disable:
             click.echo(f"{self._title}: {pages} pages", err=True)
 
     def advance(self, pages: int = 1) -> None:
-        """Add processed pages to the bar."""
+        """Advance the progress bar by the number of processed pages."""
         if self._bar is not None:
             self._bar.update(pages)
 
@@ -240,7 +239,7 @@ class ProgressBar(Progress):
 
 
 def history_progress_bar(store: CrawlStore, title: str) -> tqdm[NoReturn]:
-    """Return a progress bar with one step for each fetch of a crawl."""
+    """Return a progress bar that advances by one step for each fetch of a crawl."""
     return tqdm(total=History(store).n_fetches(), desc=title, unit=" pages", disable=None)
 
 
@@ -254,8 +253,9 @@ def run_crawl(
 
     After Ctrl-C or SIGTERM the crawl stops cleanly, and the function returns.
 
-    Arguments of the spider that are None are not passed; the settings are ``NAME=VALUE``. With
-    `allow_unreachable_seeds`, the function returns even if no start page could be fetched.
+    Spider arguments with the value None are not passed; settings have the form ``NAME=VALUE``.
+    With `allow_unreachable_seeds`, the function returns normally even if no start page could be
+    fetched.
     """
     command = ["-m", "focuscrawl", "crawl"]
     for name, value in arguments.items():

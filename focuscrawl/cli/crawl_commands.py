@@ -46,7 +46,7 @@ def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> 
     """Show the fetch rate, the harvest rate and the delays of crawls.
 
     On a terminal, the status is updated until all crawls have stopped or you press Ctrl-C. The
-    command only reads the stores of the crawls and does not slow the crawls down.
+    command only reads the stores (databases) of the crawls and does not slow the crawls down.
     """
     if as_json:
         for crawl in crawls:
@@ -157,7 +157,7 @@ def stop(crawl: str, wait: float) -> None:
 @click.argument("budget", type=click.IntRange(min=0))
 @_WAIT
 def extend(crawl: str, budget: int, wait: float) -> None:
-    """Set the total budget of the running crawl in CRAWL_DIR to BUDGET fetches (0 = no limit).
+    """Set the total budget of the running crawl in CRAWL_DIR to BUDGET fetches (0: no limit).
 
     To extend a stopped crawl, repeat the command that started the crawl, with -a budget=BUDGET.
     """

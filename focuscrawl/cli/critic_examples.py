@@ -1,4 +1,4 @@
-"""Options and functions of the commands that train critics, and the crawl of example pages."""
+"""Options and functions of the commands that train critics; the crawl of example pages."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _RECORDING_SETTINGS = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
 
 
 def example_crawl_options(command: Command) -> Command:
-    """Add the options of a command that crawls examples and other pages without ``--web``."""
+    """Add the options for crawling example pages and other pages if ``--web`` is not given."""
     others = common_options.integer_option(
         "--others", "Without --web: number of pages to fetch in addition to the examples.", 200
     )
@@ -72,7 +72,7 @@ def example_crawl_options(command: Command) -> Command:
 
 
 def crawl_folder_options(command: Command) -> Command:
-    """Add the options of a command that crawls example pages without ``--web``."""
+    """Add the options for crawling example pages if ``--web`` is not given."""
     crawl_dir = click.option(
         "--crawl-dir",
         metavar="FOLDER",
@@ -92,12 +92,12 @@ def read_bookmark_urls(path: Path | None, folder: str | None) -> list[str]:
 
 
 def split_at_commas(text: str | None) -> tuple[str, ...]:
-    """Split a text at commas; drop empty parts."""
+    """Split a text at commas; leave out empty parts."""
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
 def read_url_arguments(arguments: Iterable[str]) -> list[str]:
-    """Return the URLs in arguments: URLs separated by commas, or files of URLs."""
+    """Return the URLs in arguments, each of which is a comma-separated list or a file of URLs."""
     urls: list[str] = []
     for each in (part for text in arguments for part in split_urls(text)):
         if each.lower().startswith(("http:", "https:")):
@@ -110,7 +110,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
 
 
 def read_description(argument: str) -> str:
-    """Return a description of a topic: the argument itself, or the text of the file it names."""
+    """Return a topic description: the argument itself, or the text of the file with that name."""
     if os.path.isfile(argument):  # noqa: PTH113 - a paragraph may be too long for a path
         text = read_text(argument)
         if not text.strip():
@@ -127,14 +127,14 @@ def read_description(argument: str) -> str:
 
 
 def print_unread_examples(judged: Iterable[str], trained: TrainedCritic) -> None:
-    """Print the judged pages that could not be read when a critic was trained."""
+    """Print the example pages that could not be read when a critic was trained."""
     wanted = {normalize(url) or url for url in judged}
     for url in sorted(wanted - {url for url, _ in trained.examples}):
         click.echo(f"Skipped example, the page cannot be read: {one_line(url)}", err=True)
 
 
 def warn_of_missing_embeddings(trained: TrainedCritic) -> None:
-    """Warn if a critic would have used word embeddings that are not installed."""
+    """Warn that a critic was trained without word embeddings because they are not installed."""
     model = trained.model
     if not isinstance(model, LogisticModel) or word_vectors_installed():
         return
@@ -147,7 +147,7 @@ def warn_of_missing_embeddings(trained: TrainedCritic) -> None:
 
 
 def describe_definition(definition: TopicDefinition) -> str:
-    """Return the contents of a topic definition in one line."""
+    """Summarise a topic definition in one line."""
     contents = [
         *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
         *([pluralize(len(definition.words), "phrase")] if definition.words else []),
@@ -161,7 +161,7 @@ def describe_definition(definition: TopicDefinition) -> str:
 
 
 def judge_irrelevant(pages: Sequence[PageView]) -> list[float]:
-    """Return relevance 0 for every page; crawls that only fetch examples use this critic."""
+    """Critic that judges every page irrelevant, for crawls that only fetch example pages."""
     return [0.0] * len(pages)
 
 
@@ -176,7 +176,7 @@ def fetch_examples(
     max_distance: int | None = None,
     web: str | None = None,
 ) -> Web:
-    """Crawl example pages and the pages that they link to, politely; return the recording.
+    """Crawl example pages and the pages they link to, politely; return the recording (WARC file).
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def _list_urls(urls: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class TopicExamples:
-    """Examples of one topic from the command line: phrases and pages."""
+    """The phrases and example pages of one topic that the user gave on the command line."""
 
     words: str | None
     description: str | None
@@ -323,13 +323,13 @@ class TopicExamples:
 
     @property
     def labels(self) -> list[Label]:
-        """The good and bad pages as labelled examples of two classes."""
+        """The good and bad pages, as labelled examples of the two classes."""
         sides = ((ON_TOPIC, self.good), (OFF_TOPIC, self.bad))
         return [Label(url, topic, "train") for topic, urls in sides for url in urls]
 
 
 def topic_examples_options(command: Command) -> Command:
-    """Add the options that describe a topic; the command gets their values as ``examples``."""
+    """Add the options that describe a topic; the command gets the values as ``examples``."""
 
     @common_options.WORDS
     @common_options.DESCRIPTION
@@ -377,7 +377,7 @@ def train_on_topic_examples(
 ) -> TrainedCritic:
     """Train the critic of one topic.
 
-    If `web` is None, `fetch_examples` fetches the pages with the parameters `crawl`.
+    If `web` is None, `fetch_examples` crawls the pages with the parameters `crawl`.
     """
     _check_kind(kind, examples, web)
     if kind == PhraseModel.kind:

@@ -40,10 +40,11 @@ def lab() -> None:
 @click.option(
     "--keep/--tidy",
     default=False,
-    help="Keep the folder of every crawl, or only the table of its fetches.  [default: --tidy]",
+    help="Keep the folder of every crawl (--keep), or only a table of its fetches (--tidy).  "
+    "[default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Run one crawl per recording, topic, seed sample and strategy of the study STUDY.toml.
+    """Run a crawl for each combination of web, topic, start pages and strategy in STUDY.toml.
 
     After an interruption, repeat the command to run the missing crawls. The command writes the
     results to fetches.parquet, runs.parquet and tables.md in the folder --out.
@@ -81,7 +82,7 @@ def _lock_folder(out: Path) -> AbstractContextManager[object]:
 def crawl_with_progress(
     runs: Sequence[Run], processes: int, title: str, *, keep: bool = False
 ) -> dict[str, str]:
-    """Run the missing crawls of `runs`; return the errors of failed runs by run name."""
+    """Run the missing crawls of `runs`; return the error of each failed crawl by run name."""
     failed: dict[str, str] = {}
     done = len(runs) - len(runs_to_crawl(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:
@@ -110,7 +111,7 @@ def crawl_with_progress(
     help="Open the report in the browser.",
 )
 def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
-    """Write a report with tables and figures on the results of `lab run` in DIR.
+    """Write a report with tables and figures on the results of `lab run` in the folder DIR.
 
     The report is one HTML file, report.html, that contains all figures; the figures are also
     written as PNG files.

@@ -60,7 +60,7 @@ class OneLineErrorGroup(click.Group):
     """Command group that prints a `UserError` as one line and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print errors that the user can correct."""
+        """Run the command; print an error that the user can correct as one line."""
         try:
             return super().invoke(ctx)
         except UserError as error:
@@ -119,4 +119,4 @@ def _find_store_damage() -> UserError | None:
 @click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="focuscrawl")
 def main() -> None:
-    """Crawl the pages of a topic; train critics; report on crawls and export their pages."""
+    """Crawl the pages of a topic; train critics; write reports on crawls; export pages."""

@@ -1,4 +1,4 @@
-"""``focuscrawl new``: create a project."""
+"""``focuscrawl new``: create a Scrapy project."""
 
 from __future__ import annotations
 

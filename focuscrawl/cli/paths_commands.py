@@ -1,4 +1,4 @@
-"""``focuscrawl paths``: learn link paths to goal pages, and find goal pages on other sites."""
+"""``focuscrawl paths``: learn link paths to goal pages, and find such pages on other sites."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def paths() -> None:
 
 
 def label_options(command: Command) -> Command:
-    """Add the options of a table of page labels and of the sampling of training paths.
+    """Add the options for the table of page labels and for the sampling of training paths.
 
     The decorated function gets the arguments ``labels``, ``column``, ``sampling`` and
     ``random_state``.
@@ -100,7 +100,7 @@ def label_options(command: Command) -> Command:
 
 
 def training_options(command: Command) -> Command:
-    """Add the options for training a path model, passed to the command as ``training``."""
+    """Add the options for training a path model; the command gets the values as ``training``."""
 
     @click.option(
         "--ends-only",
@@ -109,7 +109,8 @@ def training_options(command: Command) -> Command:
     )
     @common_options.integer_option(
         "--farthest",
-        "With --ends-only: largest distance from a goal, in clicks, that has its own label.",
+        "With --ends-only: label pages by their distance from a goal, up to this number of "
+        "clicks.",
         TrainingOptions.farthest,
         most=50,
     )
@@ -121,7 +122,7 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Use one model state per label, with link words as features of state transitions.",
+        help="Use one state of the model for each page label, and no states for links.",
     )
     @common_options.float_option(
         "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
@@ -158,24 +159,23 @@ def training_options(command: Command) -> Command:
 )
 @common_options.path_option(
     "--warc",
-    "WARC file that records the visited pages, on the live Web only.  [default: the name of --out "
-    "with .warc.gz]",
+    "WARC file for the pages visited on the live Web.  [default: the name of --out with .warc.gz]",
 )
 @click.option("--agent", metavar="TEXT", help="User-Agent header to send on the live Web.")
 @click.option(
     "--private",
     default="",
     metavar="ADDRESSES",
-    help="Private addresses that may be visited on the live Web, separated by commas.",
+    help="Private IP addresses that the command may connect to, separated by commas.",
 )
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
 ) -> None:
-    """Browse a site from START_URL on the terminal, and save paths to goals and dead ends.
+    """Browse a site from START_URL on the terminal, and record paths that lead to goal pages.
 
-    The key g (goal) or f (dead end) labels the current page, saves the path to that page and
-    returns to the previous page. The input `m LABEL` labels a page on the path as a milestone. Use
-    the same milestone labels on similar sites.
+    The key g (goal) or f (dead end) labels the current page, saves the path to the page and
+    returns to the previous page. The input `m LABEL` labels the current page as a milestone on the
+    way to a goal. Give the same milestone labels on similar sites.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
@@ -222,7 +222,7 @@ class _Session:
             raise UserError(f"{walk.current_page} is not an HTML page: name another start URL")
 
     def run(self) -> None:
-        """Read and execute commands until the user quits or the input ends."""
+        """Read and execute the user's commands until the user quits or the input ends."""
         shown = self._show()
         while True:
             click.echo("> ", nl=False)
@@ -322,8 +322,8 @@ def extract(
     """Extract training paths from the labelled pages of a recording (WARC file) or a crawl.
 
     For each goal page, the command extracts one of the shortest paths from the start page of the
-    site. A path to a dead end branches off from the shortest path to a goal and ends at a page
-    from which no goal can be reached.
+    site. A path to a dead end branches off from the shortest path to a goal page, and ends at a
+    page from which no goal page can be reached.
 
     \b
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
@@ -437,14 +437,14 @@ def _print_model(model: PathModel) -> None:
 @click.option(
     "--printed-scores",
     is_flag=True,
-    help="Compute link scores exactly by equations 6 and 7 of Sarawagi and Vydiswaran, for each "
-    "path separately.",
+    help="Compute link scores by equations 6 and 7 as printed in the paper by Sarawagi and "
+    "Vydiswaran.",
 )
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Multiply link scores by the ratio of observed to predicted rewards in each directory "
-    "of a site.  [default: --adapt; with --printed-scores: --no-adapt]",
+    help="Correct link scores by the ratio of found to predicted goals in each directory of a "
+    "site.  [default: --adapt; with --printed-scores: --no-adapt]",
 )
 @common_options.float_option("--threshold", "Follow only links with at least this score.", 0.0)
 @common_options.float_option(
@@ -471,9 +471,9 @@ def forage(
 ) -> None:
     """Find goal pages on the sites in SITES.txt, a file with the start URL of one site per line.
 
-    The path model MODEL chooses the links to follow. The command writes the goal pages, each with
-    the path from the start page, to goals.csv in --out. After an interruption, the same command
-    resumes the crawl.
+    The path model MODEL chooses the links to follow. The command writes the found goal pages, each
+    with the path from the start page, to goals.csv in the folder --out. After an interruption, the
+    same command resumes the crawl.
 
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."

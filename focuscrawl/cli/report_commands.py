@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 )
 @common_options.path_option("--csv", "CSV file for a table with one row per fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
-    """Summarise crawls and draw their loss curves; the crawls may be running.
+    """Summarise finished or running crawls, and draw curves of their shares of off-topic pages.
 
     The report consists of report.html, one HTML file that contains all figures, and loss.png. If
-    you name several crawls, the report compares each crawl with the first crawl.
+    you give several crawls, the report compares each crawl with the first crawl.
 
-    If each crawl learned from the previous crawl of the same topic, name the crawls from oldest to
-    newest: the figure learning.png then shows the progress from crawl to crawl.
+    If each crawl learned from the previous crawl of the same topic, give the oldest crawl first.
+    The figure learning.png then shows the progress from crawl to crawl.
     """
     check_output_file(csv, "--csv")
     folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
@@ -116,10 +116,10 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:
-    """List the hubs, the authorities and the most relevant sites of a crawl.
+    """List the hubs, the authorities and the most relevant sites of a finished or running crawl.
 
     Hubs are pages that link to many relevant pages. Authorities are relevant pages that many hubs
-    link to. The crawl may be running.
+    link to.
     """
     check_output_file(csv, "--csv")
     check_output_file(html, "--html")

@@ -67,11 +67,11 @@ def rounds(
     folder: Path | None,
     pages: int | None,
 ) -> None:
-    """Run the crawl described in PLAN.toml in rounds, and save the crawl's data in Parquet tables.
+    """Run the crawl described in PLAN.toml in rounds (batches of fetches).
 
-    Each round fetches the links with the highest scores and then trains the link classifier. A
-    round is saved completely or not at all. After an interruption, the same command resumes the
-    crawl after the last saved round.
+    The command saves the crawl's data in Parquet tables. Each round fetches the links with the
+    highest scores and then trains the link classifier. A round is saved completely or not at all.
+    After an interruption, the same command resumes the crawl after the last saved round.
 
     \b
     focuscrawl rounds rounds.toml --out rounds/cycling

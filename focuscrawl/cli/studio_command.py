@@ -59,8 +59,8 @@ def studio(
 ) -> None:
     """Start the studio, a web interface for the topics and crawls in FOLDER.
 
-    FOLDER is the current folder by default. Ctrl-C stops the studio. The printed address contains
-    a secret token: anybody with the address can start crawls and delete data.
+    FOLDER is the current folder by default. Ctrl-C stops the studio. The printed URL contains a
+    secret token: anybody who has the URL can start crawls and delete data.
 
     Crawls started in the studio use the settings given with -s, not the settings of a Scrapy
     project. Example: -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"

@@ -37,7 +37,7 @@ from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
-from focuscrawl.taxonomy import ROOT, normalise, parse_topics, read_labels
+from focuscrawl.taxonomy import ROOT, Taxonomy, normalise, parse_topics, read_labels
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked_classes,
@@ -48,7 +48,13 @@ from focuscrawl.topics import (
     training_urls,
     write_definition,
 )
-from focuscrawl.topics.definition import class_tree, count_examples, split_classes
+from focuscrawl.topics.definition import (
+    class_tree,
+    count_examples,
+    load_base_critic,
+    move_class,
+    move_examples,
+)
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
 
@@ -176,7 +182,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links; URL may also name a file of URLs.
+    """Fetch example pages politely, without following links. URL is a URL or a file of URLs.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
     pages, pass the recording of the crawl to `topic train --web`.
@@ -205,7 +211,8 @@ def fetch(
     "--web",
     "named",
     multiple=True,
-    help="Recording (WARC file or index) with the pages, if TOPIC.toml names none; repeatable.",
+    help="Recording (WARC file or index) with the pages, if TOPIC.toml names no recording; "
+    "repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
@@ -296,7 +303,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Add start pages to TOPIC.toml: the search results most similar to the topic.
+    """Search for start pages, and add the results most similar to the topic to TOPIC.toml.
 
     The similarity of a search result is computed from its title and description. The command
     compares a search result with the words in TOPIC.toml and the most typical words of the
@@ -430,15 +437,15 @@ def classify(
 @click.option(
     "--mark",
     metavar="CLASSES",
-    help="Relevant subclasses, separated by commas.  [default: all subclasses if the class is "
-    "relevant]",
+    help="Classes of PAGES.csv that are relevant, separated by commas.  [default: all new "
+    "subclasses of classes that are relevant already]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
-    """Split a class of TOPIC.toml that is too broad into several subclasses.
+    """Move example pages of TOPIC.toml to subclasses, to other classes or to new classes.
 
-    PAGES.csv has a column url and a column topic, which contains the path of the page's subclass.
-    Examples of the class that are not in PAGES.csv form the subclass Other. The option --mark
-    names the subclasses that are relevant.
+    PAGES.csv has a column url and a column topic, which contains the path of the page's class.
+    If PAGES.csv moves examples of a class to subclasses, the remaining examples of the class form
+    the subclass Other.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
@@ -453,6 +460,27 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             )
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else parse_topics(mark)
-    updated = edit_definition(definition, lambda known: split_classes(known, moved, marks))
-    for path, urls in sorted(updated.classes.items()):
-        click.echo(f"{path}: {pluralize(len(urls), 'page')}")
+    _print_classes(edit_definition(definition, lambda known: move_examples(known, moved, marks)))
+
+
+@topic.command()
+@common_options.DEFINITION
+@click.argument("path", metavar="CLASS")
+@click.argument("new_path", metavar="NEW_CLASS")
+def move(*, definition: Path, path: str, new_path: str) -> None:
+    """Move CLASS of TOPIC.toml, with its subclasses and examples, to NEW_CLASS.
+
+    \b
+    focuscrawl topic move cycling.toml /Sports/Cycling /Transport/Cycling
+    """
+    old, new = normalise(path), normalise(new_path)
+    _print_classes(edit_definition(definition, lambda known: move_class(known, old, new)))
+
+
+def _print_classes(definition: TopicDefinition) -> None:
+    """Print the classes to which a definition moves pages, and which of them are new."""
+    base = load_base_critic(definition)
+    known = Taxonomy({}) if base is None else class_tree(base)
+    for path, urls in sorted(definition.classes.items()):
+        new = "" if path in known else ", new class"
+        click.echo(f"{path}: {pluralize(len(urls), 'page')}{new}")

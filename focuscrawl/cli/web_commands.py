@@ -33,7 +33,10 @@ def web() -> None:
     "--all-hosts", is_flag=True, help="List all hosts, not only the ten hosts with the most pages."
 )
 def info(warc: str, all_hosts: bool) -> None:
-    """Print the numbers of pages, hosts and HTTP statuses; report an incomplete file."""
+    """Print the numbers of pages, hosts and HTTP statuses of a recording.
+
+    The command also reports whether a file of the recording is incomplete.
+    """
     opened = open_web(warc)
     urls = list(opened.urls())
     hosts = Counter(map(host, urls)).most_common()
@@ -101,7 +104,7 @@ def get(warc: str, url: str, head: bool) -> None:
     metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
-    """Write an index of WARC files, so that a crawl can replay them as one recording.
+    """Write an index of WARC files, so that a crawl can replay the files as one recording.
 
     \b
     focuscrawl web index pages-*.warc.gz --out pages.parquet

@@ -1,6 +1,6 @@
-"""Export of a crawl: selection of relevant pages, export files and the datasheet.
+"""Export of a crawl: choice of relevant pages, export files and the datasheet.
 
-`focuscrawl.text` extracts the texts of the pages.
+The package `focuscrawl.text` extracts the texts of the exported pages.
 """
 
 from focuscrawl.collection.collection import Collection, ExportOptions, collect

@@ -1,4 +1,4 @@
-"""Select the pages of a crawl to export, and extract their texts for `focuscrawl collect`."""
+"""Select the pages to export from a crawl, and extract their texts (`focuscrawl collect`)."""
 
 from __future__ import annotations
 
@@ -96,9 +96,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """Options that select and extract the exported pages.
+    """Options that select the pages of an export and extract their texts.
 
-    Without `near_duplicates`, an export has only the most relevant page of near-duplicates.
+    Unless `near_duplicates` is set, only the most relevant page of a group of near-duplicates is
+    exported.
     """
 
     min_relevance: float = 0.5
@@ -109,7 +110,7 @@ class ExportOptions:
 
 @dataclass
 class ExportedPage:
-    """An exported page; docs/how-to/export.md describes the columns.
+    """A page of an export; docs/how-to/export.md describes the columns.
 
     Attributes
     ----------
@@ -166,9 +167,9 @@ def collect(
 ) -> Collection:
     """Select the relevant pages of a crawl and extract their texts.
 
-    Extracted texts are cached in the crawl's folder (`TextStore`), so another export with other
-    filters extracts no text twice. The most relevant page of a group of near-duplicates
-    (`MinHashIndex`) represents the group.
+    Extracted texts are cached in the crawl's folder (`TextStore`), so another export of the same
+    crawl extracts no text again. Only the most relevant page of each group of near-duplicates
+    (`MinHashIndex`) is exported.
 
     Parameters
     ----------
@@ -367,7 +368,7 @@ class Chunk(NamedTuple):
 
 
 def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
-    """Return a page as a row with `COLUMNS`; `chunk` is the maximum length of a chunk, or 0."""
+    """Return a page, or a `chunk` of its text, as a row with the columns `COLUMNS`."""
     content = page.content
     row: dict[str, Any] = {
         "url": page.url,
@@ -401,7 +402,7 @@ def _sanitize(text: str) -> str:
 
 
 def split_into_chunks(text: str, most: int) -> list[Chunk]:
-    """Split a text at sentences and paragraphs into chunks of at most `most` characters."""
+    """Split a text at sentences and paragraphs into chunks of up to `most` characters."""
     with require_extra("text", "chunks of text"):
         from semantic_text_splitter import TextSplitter  # noqa: PLC0415
     found = TextSplitter(most).chunk_indices(text)

@@ -1,7 +1,7 @@
-"""Write the datasheet of an export: contents, provenance, completeness, skipped pages, licences.
+"""Write the datasheet of an export: contents, provenance, completeness, omissions, licences.
 
-The sections answer the questions of Gebru et al., Datasheets for datasets, Communications of the
-ACM 64(12), 2021.
+The sections of the datasheet answer the questions of Gebru et al., Datasheets for datasets,
+Communications of the ACM 64(12), 2021.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _PACKAGES = ("trafilatura", "resiliparse", "py3langid", "semantic-text-splitter"
 def datasheet(
     collection: Collection, now: datetime, *, command: str = "", columns: Sequence[str] = ()
 ) -> str:
-    """Return the datasheet as Markdown; text from pages is escaped.
+    """Return the datasheet of an export as Markdown, in which text from pages is escaped.
 
-    `command` is the command line that wrote the export, if known. `columns` are the exported
-    columns.
+    The argument `command` is the command line that wrote the export, if known. The argument
+    `columns` gives the exported columns.
     """
     topic = _escape(collection.identity.get("topic", "?"))
     sections = {

@@ -1,4 +1,4 @@
-"""Write an export as files: tables, a WARC file, Markdown, and edge lists of link graphs."""
+"""Write an export as files: tables, a WARC file, Markdown, and link graphs."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _LONGEST_SLUG = 60  # characters
 def write_warc(collection: Collection, path: Path) -> None:
     """Write the pages of a collection as a compressed WARC 1.1 file, in the order fetched.
 
-    Pages without a recorded response are moved to ``collection.skipped``. The file does not
-    contain the requests and the IP addresses of servers.
+    Pages whose response was not recorded are moved to ``collection.skipped``. The WARC file does
+    not contain the requests and the IP addresses of servers.
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:
@@ -100,9 +100,9 @@ _GRAPHML_HEAD = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: str) -> list[Path]:
-    """Write the links between exported pages and between their hosts, as Parquet and GraphML.
+    """Write the links between exported pages and between hosts, as Parquet and GraphML files.
 
-    The files are ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
+    The link files are ``NAME.links.parquet``, ``NAME.links.graphml``, ``NAME.hosts.parquet`` and
     ``NAME.hosts.graphml``.
     """
     pages = _links(store, collection)
@@ -161,7 +161,7 @@ def _quoted(text: str) -> str:
 
 
 def check_output(out: Path) -> None:
-    """Raise `UserError` if an export cannot be written to `out`; called before pages are read."""
+    """Raise `UserError` if an export cannot be written to `out`; call before pages are read."""
     if out.suffix and not _ending(out):
         raise UserError(
             f"{out} is not an export format: name a file that ends in {', '.join(ENDINGS)}, or a "
@@ -180,7 +180,7 @@ def check_output(out: Path) -> None:
 def write_collection(
     collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
 ) -> list[Path]:
-    """Write a collection completely or not at all; return the files, or the folder.
+    """Write the pages of an export completely or not at all; return the files or the folder.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def write_collection(
 
 
 def check_not_empty(collection: Collection) -> None:
-    """Raise `UserError` with the reasons if a collection has no page to export."""
+    """Raise `UserError` with the reasons if a crawl has no page to export."""
     if collection.pages:
         return
     least = f"relevance ≥ {collection.options.min_relevance:g}"
@@ -236,12 +236,12 @@ def check_not_empty(collection: Collection) -> None:
 
 
 def describe_skipped(collection: Collection) -> str:
-    """Return the numbers of skipped pages by reason; empty if none was skipped."""
+    """Return the numbers of skipped pages by reason, as a text; empty without such pages."""
     return ", ".join(f"{n:,} {reason}" for reason, n in collection.skipped.most_common())
 
 
 def base_name(out: Path) -> str:
-    """Return the name of an export file without its ending."""
+    """Return the name of an export file without its file extension."""
     return out.name.removesuffix(_ending(out))
 
 

@@ -41,7 +41,7 @@ _FORBIDDEN = "Forbidden by robots.txt"
 
 
 def find_answer(webs: Sequence[Web], url: str) -> Answer | None:
-    """Return the first recorded response to a URL with a 2xx status, or None."""
+    """Return the first recorded response with a 2xx status for a URL, or None."""
     for web in webs:
         (known,) = web.resolve([url])
         answer = None if known is None else web.fetch(known)
@@ -51,11 +51,11 @@ def find_answer(webs: Sequence[Web], url: str) -> Answer | None:
 
 
 def read_robots_signals(answer: Answer) -> list[str]:
-    """Return the distinct robots and text-mining directives of a page, such as ``noindex``.
+    """Return the distinct robots and text-mining directives in a page, such as ``noindex``.
 
-    The sources are the header X-Robots-Tag, the element ``<meta name=robots>``, and headers and
-    ``meta`` elements of the TDM Reservation Protocol (W3C Community Group). The protocol's file
-    for a whole host is not read.
+    The directives are read from the header X-Robots-Tag, the element ``<meta name=robots>``, and
+    the headers and ``meta`` elements of the TDM Reservation Protocol (W3C Community Group). The
+    file of the TDM Reservation Protocol for a whole host is not read.
     """
     directives = (one_line(each, _LONGEST_DIRECTIVE) for each in _read_directives(answer))
     return [*dict.fromkeys(filter(None, directives))][:_MAX_DIRECTIVES]
@@ -113,10 +113,10 @@ def get_critic_quality(
     webs: Sequence[Web],
     progress: Progress = NO_PROGRESS,
 ) -> CriticQuality:
-    """Return the quality of a crawl's critic; measure it if no result is in the crawl's folder.
+    """Return the quality of a crawl's critic, measured now unless the crawl's folder has a result.
 
-    The pages of the critic's examples are read from `webs`. The result is saved in the crawl's
-    folder.
+    The pages of the critic's examples are read from the recordings `webs`. The measured quality is
+    saved in the crawl's folder.
     """
     fingerprint = identity.get("critic", "")
     quality = _read_quality(folder, fingerprint)
@@ -244,7 +244,7 @@ class Origin:
     def of(
         cls, store: CrawlStore, folder: Path, webs: Sequence[Web], progress: Progress = NO_PROGRESS
     ) -> Self:
-        """Read the facts from a crawl's store; measure the critic's quality if necessary."""
+        """Read the facts from a crawl's store; measure the quality of its critic if necessary."""
         summary, history = Summary.of(store), History(store)
         excluded = history.events("excluded")
         return cls(

@@ -1,1 +1,1 @@
-"""Commands built on Scrapy's: ``scrapy crawl`` in a project, ``focuscrawl crawl`` anywhere."""
+"""Commands that extend Scrapy's: ``scrapy crawl`` in a project, ``focuscrawl crawl`` anywhere."""

@@ -28,11 +28,11 @@ def crawl(arguments: tuple[str, ...]) -> None:
 
 
 def project_settings() -> Settings:
-    """Return the settings of the current Scrapy project, or `focuscrawl.settings`.
+    """Return the settings of the current Scrapy project, or the module `focuscrawl.settings`.
 
-    `focuscrawl.settings` are used if the project has no focused spider, or if an environment
-    variable names `focuscrawl.settings`. If the variable is set, the project's ``scrapy.cfg`` and
-    modules are not loaded.
+    The module `focuscrawl.settings` is used if the project has no focuscrawl spider. If the
+    environment variable ``SCRAPY_SETTINGS_MODULE`` names `focuscrawl.settings`, the project's
+    ``scrapy.cfg`` and modules are not loaded.
     """
     settings = None if os.environ.get(_ENVIRONMENT) == _OURS else get_project_settings()
     if settings is None or not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:
@@ -42,7 +42,7 @@ def project_settings() -> Settings:
 
 
 def run_round(arguments: list[str]) -> None:
-    """Crawl one bucket (group of hosts) of a round, for `focuscrawl.rounds.live_rounds`."""
+    """Crawl one bucket (group of hosts) of a round (batch of fetches), in a child process."""
     run_command(["scrapy", "crawl", "round", *arguments], _own_settings())
 
 

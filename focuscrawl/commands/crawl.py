@@ -1,4 +1,4 @@
-"""``scrapy crawl`` with one-line error messages, exit codes and the help of crawl arguments."""
+"""``scrapy crawl`` with help on crawl arguments, exit codes, and error messages of one line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _EXIT_CODES = {"error": 1, "start_error": 1, "store_error": 1, "seeds_unreachabl
 
 
 class Command(CrawlCommand):
-    """Scrapy's crawl command, with one-line messages for user errors.
+    """Scrapy's ``crawl`` command, which reports user errors in one line.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Command(CrawlCommand):
     program: ClassVar[str | None] = None
 
     def long_desc(self) -> str:
-        """Return the first line of ``--help``."""
+        """Return the first line of the ``--help`` text."""
         return "Crawl pages of a topic."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
@@ -63,9 +63,9 @@ class Command(CrawlCommand):
             parser.usage = f"{self.program} [options]"
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Read the options; drop Scrapy's log lines about its own start.
+        """Read the command line options; suppress Scrapy's log lines about its own start.
 
-        The options ``-L`` and ``-s LOG_LEVEL`` restore Scrapy's log lines, except the list of
+        The options ``-L`` and ``-s LOG_LEVEL`` restore Scrapy's log lines, except its list of
         settings.
         """
         super().process_options(args, opts)
@@ -77,7 +77,7 @@ class Command(CrawlCommand):
             hide_setup_messages()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
-        """Run one spider of the project."""
+        """Run the spider that the user named."""
         if not args:
             raise UsageError
         if len(args) > 1:

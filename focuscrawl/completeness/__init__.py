@@ -1,5 +1,5 @@
-"""Estimates of recall, and the stop rules that users base on these estimates.
+"""Estimates of a crawl's recall, and the stop rules that users base on the estimates.
 
-`focuscrawl.crawl.stopping` makes the estimates and applies the rules.
-``docs/research/stopping-studies.md`` measures how good the estimates are.
+The module `focuscrawl.crawl.stopping` estimates the recall and applies the stop rules. The page
+``docs/research/stopping-studies.md`` reports how good the recall estimates are.
 """

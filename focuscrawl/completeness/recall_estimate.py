@@ -1,4 +1,4 @@
-"""Estimates the recall of a running crawl, and keeps the estimates in ``completeness.csv``."""
+"""Estimates the recall of a running crawl, and writes the estimates to ``completeness.csv``."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _BEYOND_COUNTING = 2.0  # pages, added to every upper bound
 
 @dataclass(frozen=True)
 class RecallEstimate:
-    """An estimate of the recall of a crawl."""
+    """An estimate of the recall of a crawl, with its 90 % interval."""
 
     fetched: int  #: fetches before the estimate
     relevant: int  #: relevant pages among these fetches
@@ -66,17 +66,17 @@ class RecallEstimate:
 
     @property
     def missing(self) -> float:
-        """Relevant pages within reach that the crawl has not fetched."""
+        """Estimated number of relevant pages that the crawl could reach but has not fetched."""
         return self.discovered + self.undiscovered
 
     @property
     def recall(self) -> float:
-        """Share of the relevant pages within reach that the crawl has fetched."""
+        """Estimated share of fetched pages among the relevant pages that the crawl could reach."""
         return self._share(self.missing)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Lower and upper end of the 90 % interval of the recall."""
+        """Lower and upper bound of the 90 % interval of the recall."""
         if not self.waiting:
             return self.recall, self.recall
         off_topic = max(self.fetched - self.relevant, 1)
@@ -90,11 +90,11 @@ class RecallEstimate:
         return self.relevant / (self.relevant + left) if self.relevant else 0.0
 
     def short(self) -> str:
-        """Return the recall for a progress bar."""
+        """Return the recall as a short text for a progress bar."""
         return f"recall ~{self.recall:.2f}"
 
     def describe(self) -> str:
-        """Return the recall with its interval, for a sentence."""
+        """Return the recall and its interval as a part of a sentence."""
         low, high = self.interval
         return f"estimated recall {100 * self.recall:.0f} % ({100 * low:.0f}–{100 * high:.0f} %)"
 
@@ -102,9 +102,10 @@ class RecallEstimate:
 class LinkCalibration:
     """Turns the scores of links into probabilities that the links lead to relevant pages.
 
-    Scores are put into six bins. In each bin, the scores of queued links are multiplied by the
-    ratio of relevant pages found to relevant pages expected. Recent fetches have larger weights,
-    because the best links of a bin are fetched first and the strategy learns during the crawl.
+    Scores are grouped into six bins. In each bin of scores, the scores of queued links are
+    multiplied by the ratio of relevant pages found to relevant pages expected. Recent fetches have
+    larger weights than earlier fetches, because the best links are fetched first and the strategy
+    learns during the crawl.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class LinkCalibration:
         self._found = [_PRIOR] * (len(_EDGES) + 1)
 
     def learn(self, score: float, *, relevant: bool) -> None:
-        """Add the outcome of the fetch of a link that had the given `score` before the fetch."""
+        """Record whether a link with the given `score` led to a relevant page."""
         expected = min(max(score, _LEAST), 1.0) if self._scores_are_relevance else _UNKNOWN
         at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected
@@ -147,22 +148,24 @@ class LinkCalibration:
 class RecallEstimator:
     """Estimates from the fetches of a crawl how many relevant pages are not fetched yet.
 
-    *Discovered* pages are queued relevant pages. The expected number of discovered pages is the
-    sum of the probabilities of the queued links (`LinkCalibration`).
+    *Discovered* pages are relevant pages whose URLs are queued. The expected number of discovered
+    pages is the sum of the probabilities of the queued links (`LinkCalibration`).
 
-    *Undiscovered* relevant pages are not queued; their number is estimated in two ways. After n
-    fetches with a recent harvest rate h, the next n fetches find h n relevant pages with
-    probability h. Off-topic pages may also lead to groups of relevant pages. A page starts a
-    *group* if it is no seed and no relevant page fetched earlier links to it. Relevant pages that
-    are first found on a page of a group belong to the same group. Each queued off-topic page is
-    expected to lead to as many grouped pages as the fetched off-topic pages did on average.
+    *Undiscovered* pages are relevant pages whose URLs are not queued yet. Their number is
+    estimated in two ways. First, suppose that n fetches were made and the recent harvest rate is
+    h. With probability h, the crawl continues at this rate, and the next n fetches find h * n
+    relevant pages. Second, off-topic pages may lead to groups of relevant pages. A relevant page
+    starts a *group* if the page is not a seed and no earlier relevant page has a link to the page.
+    Relevant pages that were first found on a page of a group belong to the same group. Each queued
+    off-topic page is expected to lead to as many pages of groups as the fetched off-topic pages
+    did on average.
 
-    A crawl fetches the best links first, so the share of relevant pages falls over time. If the
-    harvest rate decreases to zero along a parabola, queued links and off-topic pages lead to a
-    third as many relevant pages as the fetched links and pages did.
+    A crawl fetches the best links first, so the share of relevant pages falls over time. The
+    estimate assumes a harvest rate that falls to zero along a parabola. Then queued links and
+    off-topic pages lead to only a third of the relevant pages that fetched ones led to.
 
-    The *next* n fetches are the n best queued links. The expected harvest rate of the next n
-    fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches
+    The term "next n fetches" means the n best queued links. The expected harvest rate of the next
+    n fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches
     if that rate is larger.
 
     The estimator needs 8 bytes of memory per fetch and 2 bytes per URL.
@@ -225,7 +228,7 @@ class RecallEstimator:
         led_to[list(targets)] = True
 
     def estimate(self, scores: Floats, next_fetches: int) -> RecallEstimate:
-        """Return an estimate of the recall.
+        """Return an estimate of the crawl's recall.
 
         Parameters
         ----------
@@ -305,7 +308,7 @@ class EstimateLog:
             self._write(kept, is_new=True)
 
     def add(self, estimate: RecallEstimate) -> None:
-        """Append an estimate; if the file cannot be written, log a warning once."""
+        """Append an estimate to the CSV file; log one warning if the file cannot be written."""
         is_new, self.latest = self.latest is None, estimate
         self._write([estimate], is_new=is_new)
 
@@ -332,9 +335,10 @@ class EstimateLog:
 
 
 def read_estimates(path: Path) -> list[RecallEstimate]:
-    """Return the estimates in a CSV file, in the order they were made.
+    """Read the recall estimates from a CSV file, in the order in which they were made.
 
-    Reading stops at the first invalid line, because a killed crawl may leave an incomplete line.
+    Reading stops at the first invalid line of the file, because a killed crawl may leave an
+    incomplete line.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Stop rules that users write, such as ``recall 0.9, time 8h``: parsing and evaluation."""
+"""Parsing and evaluation of stop rules that users write, such as ``recall 0.9, time 8h``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _RULES = {
 
 @dataclass(frozen=True)
 class StopExpression:
-    """The stop rules of a crawl; the first rule that applies stops the crawl."""
+    """The stop rules of a crawl; the first rule whose condition holds stops the crawl."""
 
     text: str = ""  #: the rules as the user wrote them
     #: stop if the estimated recall is at least `recall`, and the lower end of its interval is at
@@ -44,7 +44,7 @@ class StopExpression:
 
     @classmethod
     def parse(cls, written: object) -> StopExpression:
-        """Parse the rules that a user wrote.
+        """Parse the stop rules that a user wrote.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class StopExpression:
         return (self.recall, self.harvest, self.seconds) != (None, None, None)
 
     def reason(self, estimate: RecallEstimate | None, seconds: float) -> str | None:
-        """Return the stop reason of the first rule that applies, or None.
+        """Return the stop reason of the first rule whose condition holds, or None.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class StopExpression:
         return None
 
     def describe(self, reason: str, estimate: RecallEstimate | None) -> str:
-        """Return which rule stopped the crawl, and the numbers that the rule compared.
+        """Return a text that says which rule stopped the crawl, and the numbers that it compared.
 
         Parameters
         ----------

@@ -1,7 +1,8 @@
-"""The crawl loop, its state and the parts of a crawl, which use neither network nor Scrapy.
+"""The crawl loop, the state and the parts of a crawl, which use neither network nor Scrapy.
 
-Scrapy fetches the pages (`focuscrawl.engine`). `focuscrawl.strategies` scores links,
-`focuscrawl.offline` trains after a crawl, and `focuscrawl.rounds` runs crawls in rounds.
+The package `focuscrawl.engine` lets Scrapy fetch the pages. The package `focuscrawl.strategies`
+scores links, `focuscrawl.offline` trains after a crawl, and `focuscrawl.rounds` runs crawls in
+rounds (batches of fetches).
 """
 
 from focuscrawl.crawl.assembly import open_crawl

@@ -1,4 +1,4 @@
-"""Opens a crawl from its configuration; checks everything before anything is written."""
+"""Opens a crawl from its configuration; checks the whole configuration before writing a file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MAX_SHOWN = 3  # URLs in a message
 
 
 def open_crawl(config: CrawlConfig) -> Crawl:
-    """Check a configuration, and open a new crawl or the crawl in `CrawlConfig.crawl_dir`.
+    """Check a configuration; open a new crawl or resume the crawl in `CrawlConfig.crawl_dir`.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _start_time(store: CrawlStore, checked: CheckedConfig) -> float:
 
 
 def build_parts(crawl: CrawlState) -> list[Part]:
-    """Return the parts of a crawl in the order in which the loop calls them."""
+    """Return the parts of a crawl (`Part`) in the order in which the crawl loop calls them."""
     config = crawl.config
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl)]
     if config.near_duplicates:
@@ -127,11 +127,10 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 
 
 class CheckedConfig(NamedTuple):
-    """A checked configuration, and the objects that were loaded for its crawl.
+    """A checked configuration of a crawl, and the critic, strategy, web and start pages it names.
 
-    The docstring of `CrawlFolder.open_store` describes the fields ``identity`` and ``about``, and
-    that of `focuscrawl.crawl.state.CrawlState` describes ``within``. The list ``seeds`` is empty
-    for a crawl that resumes with its stored start pages.
+    For the attribute ``within``, see `focuscrawl.crawl.state.CrawlState`. The list ``seeds`` is
+    empty for a resumed crawl, whose start pages are already in the store.
     """
 
     config: CrawlConfig
@@ -145,7 +144,7 @@ class CheckedConfig(NamedTuple):
 
 
 def first_topic(config: CrawlConfig) -> str:
-    """Return the first topic of a configuration; raise `UserError` without a topic."""
+    """Return the first topic of a configuration; raise `UserError` if there is no topic."""
     if not config.topics:
         raise UserError(
             "no topic given: add -a topic=PATH or set FOCUSCRAWL_TOPIC to a topic of the critic"
@@ -160,7 +159,7 @@ def check_config(
     exists: bool,
     folder: CrawlFolder | None = None,
 ) -> CheckedConfig:
-    """Load the critic, strategy, web and start pages of a configuration; write nothing.
+    """Load the critic, strategy, web and start pages that a configuration names; write no file.
 
     Parameters
     ----------
@@ -261,8 +260,8 @@ def _seeds(
         seeds = read_seeds(config.seeds, config.topics)
     if web is None and not config.own_names and seeds and all(map(is_reserved, seeds)):
         raise UserError(
-            f"seeds: the hosts of all {len(seeds)} start pages end in .example, .test or .invalid "
-            f"and do not exist on the live Web: {_first_few(seeds)}; name other start pages, or "
+            f"seeds: the hosts of all {len(seeds)} start pages are reserved for examples and "
+            f"tests, and not on the live Web: {_first_few(seeds)}; name other start pages, or "
             "crawl a recorded web with -a web=..."
         )
     if web is None or not config.closed:

@@ -1,4 +1,4 @@
-"""The folder of a crawl: its store, its lock, and its control file (pause, stop, budget)."""
+"""The folder of a crawl: its database, lock file and control file (pause, stop, budget)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MAX_CONTROL_SIZE = 4096  # bytes
 
 
 class CrawlPhase(StrEnum):
-    """Phase of the process that holds a crawl's lock, as written into the lock file."""
+    """Phase of the process that locks a crawl's folder, as written into the lock file."""
 
     STARTING = "starting"
     CRAWLING = "crawling"
@@ -44,7 +44,7 @@ class CrawlPhase(StrEnum):
 
 
 class CrawlFolder:
-    """The folder of a crawl, with its store and its lock."""
+    """The folder of a crawl, with its store (database) and its lock file."""
 
     STORE = "crawl.db"
     LOCK = "crawl.lock"
@@ -62,7 +62,7 @@ class CrawlFolder:
 
     @classmethod
     def new_name(cls, topic: str, now: datetime) -> Path:
-        """Return ``crawls/<topic>-<time>``, a folder that does not exist yet."""
+        """Return the folder name ``crawls/<topic>-<time>``, which is not in use yet."""
         slug = re.sub(r"[^\w.-]+", "_", topic.strip("/").rpartition("/")[2]).strip("_") or "crawl"
         stem = f"{slug}-{now:%Y%m%d-%H%M%S}"
         path, n = Path("crawls") / stem, 1
@@ -73,16 +73,16 @@ class CrawlFolder:
 
     @property
     def store_path(self) -> Path:
-        """Path of the store, which may not exist yet."""
+        """Path of the crawl's database, which may not exist yet."""
         return self.path / self.STORE
 
     @property
     def exists(self) -> bool:
-        """True if the folder contains a crawl to resume."""
+        """True if the folder contains a crawl that can be resumed."""
         return self.store_path.exists()
 
     def identity(self) -> dict[str, str]:
-        """Return the identity of the crawl, see `CrawlStore.identity`."""
+        """Return the identity of the crawl (see `CrawlStore.identity`)."""
         store = CrawlStore.open(self.store_path, read_only=True)
         try:
             return store.identity()
@@ -90,7 +90,7 @@ class CrawlFolder:
             store.close()
 
     def open_store(self, identity: Mapping[str, str], about: Mapping[str, str]) -> CrawlStore:
-        """Open the store of this crawl, or create the folder and the store of a new crawl.
+        """Open the database of the crawl; for a new crawl, create the folder and the database.
 
         Parameters
         ----------
@@ -132,12 +132,12 @@ class CrawlFolder:
 
     @property
     def in_use(self) -> bool:
-        """True while a process has the lock."""
+        """True while a process locks the folder."""
         return is_locked(self.path / self.LOCK)
 
     @property
     def phase(self) -> CrawlPhase | None:
-        """Phase of the process that has the lock, or None if no process has the lock."""
+        """Phase of the process that locks the folder; None if no process does."""
         if not self.in_use:
             return None
         try:
@@ -147,7 +147,7 @@ class CrawlFolder:
             return CrawlPhase.CRAWLING
 
     def set_phase(self, phase: CrawlPhase) -> None:
-        """Write the phase of this process to the lock file, if this process holds the lock."""
+        """Write the phase of this process to the lock file, if this process locks the folder."""
         if self._lock.is_locked:
             # on a full disk the file keeps the last phase
             with (
@@ -178,7 +178,7 @@ class CrawlFolder:
                 )
 
     def acquire(self, phase: CrawlPhase = CrawlPhase.STARTING) -> None:
-        """Lock the folder; raise `UserError` if another process has the lock."""
+        """Lock the folder; raise `UserError` if another process has locked it."""
         refuse_link(self.path / self.LOCK)
         try:
             self._lock.acquire()
@@ -199,7 +199,7 @@ class Command(StrEnum):
 
 
 class FileControl:
-    """Control file by which users pause, resume or stop a crawl, or change the budget.
+    """File through which users pause, resume or stop a crawl, or change its budget.
 
     A pause command applies until another command replaces it, even if the crawl is restarted. A
     stop command or a new budget applies to the running crawl or, if no crawl is running, to the
@@ -215,7 +215,7 @@ class FileControl:
 
     @property
     def command(self) -> Command:
-        """The present command; the command RUN if no valid control file exists."""
+        """The command in the control file; RUN if no valid control file exists."""
         try:
             return Command(self._read()["wanted"])
         except (ValueError, LookupError, TypeError):
@@ -223,14 +223,14 @@ class FileControl:
 
     @property
     def budget(self) -> int | None:
-        """The new budget, 0 for no limit; None if the budget does not change."""
+        """The new budget in the control file, 0 for no limit; None for no change."""
         budget = self._read().get("budget")
         if isinstance(budget, bool) or not isinstance(budget, int):
             return None
         return budget if budget >= 0 else None
 
     def send(self, command: Command) -> None:
-        """Write a command to the crawl.
+        """Write a command to the control file of the crawl.
 
         Raises
         ------
@@ -241,19 +241,19 @@ class FileControl:
             self._write(command, self.budget)
 
     def set_budget(self, budget: int) -> None:
-        """Write a new budget for the crawl, 0 for no limit; raise the same errors as `send`."""
+        """Write a new budget (0: no limit) to the control file; errors are those of `send`."""
         with self._changing():
             self._write(self.command, budget)
 
     def clear_command(self, command: Command) -> None:
-        """Remove a stop command that was executed, unless the command has changed since."""
+        """Remove an executed stop command from the control file, unless it has changed since."""
         if command is Command.STOP and self.command is Command.STOP:
             with self._changing():
                 if self.command is Command.STOP:
                     self._path.unlink(missing_ok=True)
 
     def clear_budget(self, budget: int) -> None:
-        """Remove a budget that was applied, unless the budget has changed since."""
+        """Remove an applied budget from the control file, unless it has changed since."""
         with self._changing():
             if self.budget == budget:
                 self._write(self.command, None)

@@ -1,7 +1,7 @@
 """Finds pages that no page links to, in site maps, feeds and ``hreflang`` attributes.
 
 A site map or a feed is queued and fetched like a page, and counts against the budget. The strategy
-scores the URLs in a site map or a feed like the links of a page.
+scores the URLs in a site map or a feed like links on a page.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ class _QueuedFile(NamedTuple):
 
 
 class Discovery(Part):
-    """Queues the site maps and feeds of a host when the crawl has found a relevant page there.
+    """Queues the site maps and feeds of a host after the crawl has found a relevant page there.
 
-    The robots.txt of the host names its site maps; the default is ``/sitemap.xml``. The relevant
-    pages of the host name its feeds. A site map on another host counts for the host whose site map
-    index lists the site map. Hence chains of site map indices across hosts end.
+    The robots.txt of a host gives the URLs of its site maps; the default is ``/sitemap.xml``. The
+    relevant pages of a host give the URLs of its feeds. A site map on another host is assigned to
+    the host whose site map index lists the site map. All site maps of a chain of site map indexes
+    count towards the limit of the first host, so that no chain is endless.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -59,7 +60,7 @@ class Discovery(Part):
         self._site_maps: dict[str, list[str]] = {}  # by the host whose robots.txt names them
 
     def reset(self) -> None:
-        """Discard all fetches, and load the queued site maps and feeds from the store."""
+        """Forget all fetches, and load the queued site maps and feeds from the store."""
         self._queued_files: dict[int, _QueuedFile] = {}
         self._files_per_host: Counter[str] = Counter()
         self._fetches_per_host: Counter[str] = Counter()
@@ -73,7 +74,7 @@ class Discovery(Part):
                 self._add_file(url_id, _QueuedFile(owner, int(step)))
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add the relevance of an earlier fetch to the counts of its host."""
+        """Add the relevance of a fetch of an earlier run to the counts of its host."""
         stored = fetch.stored
         if not stored.is_revisit and stored.url not in self._queued_files:
             self._count(stored.url_text, stored.relevance)
@@ -81,11 +82,11 @@ class Discovery(Part):
                 self._searched_hosts.add(host(stored.url_text))
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Store up to ten site maps that the robots.txt of a host names."""
+        """Store up to ten URLs of site maps from the robots.txt of a host."""
         self._site_maps[host(origin)] = [*islice(site_maps, MAX_FILES)]
 
     def can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
-        """Tell whether a URL was queued as a site map or a feed, or is a start page.
+        """Tell whether a URL was queued as a site map or feed, or is a start page.
 
         A start page with an HTML media type is neither a site map nor a feed.
         """
@@ -94,7 +95,7 @@ class Discovery(Part):
         return url_id in self._queued_files or (is_seed and not is_html(media_type))
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Score the links of a site map or feed by the mean relevance of the host's pages."""
+        """Use the mean relevance of the host's pages to score the links of a site map or feed."""
         assert visit.view is not None
         if visit.view.kind not in URL_LIST_KINDS:
             return
@@ -106,7 +107,7 @@ class Discovery(Part):
         )
 
     def before_record(self, visit: PageVisit) -> None:
-        """Queue the site maps, feeds and translations that a page or a site map index names."""
+        """Queue the site maps, feeds and translations that a page or a site map index links to."""
         known = self._queued_files.get(visit.url_id)
         if known is not None:
             self._follow_file(visit, known)

@@ -1,4 +1,4 @@
-"""The distiller of a crawl raises scores of the top hubs' links and revisits hubs (F99 3.3)."""
+"""Runs the distiller (hubs and authorities), favours links of top hubs, and revisits hubs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _INTERVAL_SHARE = 5  # at most one in five fetches is raised, and at most one in
 
 
 class DistillerInput(NamedTuple):
-    """Input of the distiller: fetched pages, links, and the hosts and referrers of all URLs."""
+    """Input of the distiller: fetched pages and their links, hosts and referrers of URLs."""
 
     page: NDArray[np.int64]
     relevance: NDArray[np.float64]
@@ -86,7 +86,7 @@ class DistillerResult(NamedTuple):
 def run_distiller(
     graph: DistillerInput, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> DistillerResult:
-    """Run the distiller with a rule of `SITES`; only the rule ``domain`` needs host names."""
+    """Run the distiller; `sites` is the rule of `SITES` that groups hosts into sites."""
     source, host = graph.source, graph.host
     canonical_ids = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = canonical_ids[graph.target]
@@ -104,15 +104,16 @@ def run_distiller(
 
 
 class Distilling(Part):
-    """Runs the distiller in a background thread, and raises the scores of links of the top hubs.
+    """Runs the distiller in a background thread, and raises the scores of links on the top hubs.
 
-    A raised URL gets the score of a start page. The crawl fetches raised URLs before all links,
-    and training of the strategy does not change their scores. Between two runs of the distiller,
-    at most a fifth of the fetches are raised URLs.
+    A raised URL gets the score infinity, like a start page. The crawl fetches raised URLs before
+    all URLs with finite scores, and training of the strategy does not change their scores. Between
+    two runs of the distiller, at most a fifth of the fetches are raised URLs.
 
-    In a replay, the result takes effect a fixed number of fetches after the distiller started, and
-    the distiller does not start from its last scores. Hence resumed and uninterrupted replays have
-    the same results. In a live crawl the result takes effect immediately.
+    In a replay, the result of the distiller takes effect a fixed number of fetches after the
+    distiller started, and the distiller does not start from its last scores. The results of a
+    resumed replay equal those of an uninterrupted replay. In a live crawl, the result of the
+    distiller takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -136,7 +137,7 @@ class Distilling(Part):
         self._last: HubScores | None = None
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add a fetch of an earlier run and its links."""
+        """Add a fetch of an earlier run, and the links of the fetched page."""
         stored = fetch.stored
         targets = [link.target for link in stored.links]
         if stored.is_revisit:
@@ -145,7 +146,7 @@ class Distilling(Part):
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
     def on_restored(self) -> None:
-        """Restart the distiller if the crawl stopped before the distiller's result took effect."""
+        """Restart the distiller if the crawl stopped before the last result took effect."""
         if not self._every:
             return
         raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
@@ -154,12 +155,12 @@ class Distilling(Part):
             self._start(due)
 
     def add_links(self, url: int, targets: Sequence[int]) -> None:
-        """Add links that were new when their page was fetched again."""
+        """Add the links that a page has gained when it was fetched again."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Add a fetch, and start the distiller if it is due and not running."""
+        """Add a fetch; start the distiller if a run is due and none is in progress."""
         targets = [link.target for link in visit.link_rows]
         self._count(visit.url_id, visit.relevance, visit.duplicate_id, targets)
         due = self._every > 0 and len(self._page) % self._every == 0
@@ -167,12 +168,12 @@ class Distilling(Part):
             self._start(len(self._page))
 
     def wait(self, now: float) -> float | None:
-        """Make a replay wait for the distiller when the result is due."""
+        """Make a replay wait for the running distiller when the result must take effect."""
         is_overdue = self._future is not None and self._replay and self._can_apply()
         return POLL_INTERVAL if is_overdue else None
 
     def poll(self, now: float) -> bool:
-        """Raise the scores of the best unfetched link targets when the distiller has finished."""
+        """When the distiller has finished, raise the scores of the best unfetched link targets."""
         if self._future is None or not self._future.done():
             return False
         if self._replay and not self._can_apply():
@@ -195,7 +196,7 @@ class Distilling(Part):
         return False
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue the top hubs that are due for another fetch, and return their rows."""
+        """Queue the top hubs that must be fetched again, and return their rows for the store."""
         return []
 
     def close(self) -> None:
@@ -234,25 +235,25 @@ class Distilling(Part):
 
 
 class HubRevisits(Distilling):
-    """Runs the distiller, queues the top hubs for another fetch, and processes the responses.
+    """Runs the distiller, queues the top hubs to be fetched again, and processes the responses.
 
-    After each run of the distiller, the top hubs that were not fetched recently are queued like
-    start pages. A second fetch is a row of the table ``revisit`` and counts against the budget;
-    the row of the page in the table ``page`` does not change. The critic judges the new version
-    of the page, and the strategy scores the new links like the links of any page.
+    After each run of the distiller, the top hubs that were not fetched recently are queued again,
+    like start pages. Each revisit of a hub is a row of the table ``revisit`` and counts against
+    the budget. The row of the hub in the table ``page`` does not change. The critic judges the new
+    version of the hub, and the strategy scores new links like the links of any page.
 
     The row of a revisit is written when the hub is queued, and again after the fetch, so that a
-    killed crawl resumes with the queued hubs.
+    resumed crawl knows the queued hubs.
     """
 
     def reset(self) -> None:
-        """Discard all links and queued revisits."""
+        """Discard all links, and all hubs queued to be fetched again."""
         super().reset()
         self._revisits: dict[int, RevisitRow] = {}  # queued or in flight, by URL id
         self._next_row_id = 0
 
     def on_restored(self) -> None:
-        """Queue the hubs that earlier runs queued and did not fetch."""
+        """Queue again the hubs that earlier runs queued but did not fetch."""
         super().on_restored()
         for row in _read_rows(self._crawl.store):
             self._next_row_id = max(self._next_row_id, row.id + 1)
@@ -260,19 +261,19 @@ class HubRevisits(Distilling):
                 self._queue_row(row)
 
     def is_revisit(self, url_id: int) -> bool:
-        """Tell whether a page is queued for another fetch."""
+        """Tell whether a page is queued to be fetched again."""
         return url_id in self._revisits
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
-        """Return the header fields of a conditional request for a page that is revisited."""
+        """Return the header fields of a conditional request for a page that is fetched again."""
         row = self._revisits.get(url_id)
         return {} if row is None else conditional_headers(row.etag, row.last_modified)
 
     def judge(self, visit: PageVisit) -> None:
-        """Judge the page if it has new links.
+        """Judge a page that was fetched again, if it has new links.
 
-        Removed links and changed text have no effect. A page that equals any fetched page to the
-        byte is not judged.
+        The method ignores links that were removed, and changes of the text. A page whose bytes
+        equal those of any fetched page is not judged.
         """
         crawl, view = self._crawl, visit.view
         if view is None:
@@ -290,13 +291,13 @@ class HubRevisits(Distilling):
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Return the page with its new links, or None if the page has no new links."""
+        """Return the page that was fetched again, reduced to new links; None without new links."""
         if visit.view is None or not visit.links:
             return None
         return make_judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record the outcome of a second fetch, or that the URL was excluded."""
+        """Record the outcome of fetching a page again, or that its URL was excluded."""
         crawl, row, answer = self._crawl, self._revisits.pop(visit.url_id), visit.answer
         crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
@@ -324,7 +325,7 @@ class HubRevisits(Distilling):
         return visit
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue the top hubs that are due; at most a fifth of all fetches are revisits."""
+        """Queue the top hubs to be fetched again, limited to a fifth of all fetches."""
         crawl = self._crawl
         if not crawl.config.revisit_hubs:
             return []
@@ -381,7 +382,7 @@ class HubRevisits(Distilling):
 
 
 def has_revisits(store: CrawlStore) -> bool:
-    """Tell whether a crawl has fetched pages again or queued pages for another fetch."""
+    """Tell whether a crawl has fetched pages again, or has queued pages to be fetched again."""
     return bool([*store.rows("SELECT id FROM revisit LIMIT 1")])
 
 

@@ -1,4 +1,4 @@
-"""Detection of duplicates (same bytes, or same text by a canonical link) and near-duplicates."""
+"""Detection of duplicates (same bytes; similar text and canonical link) and near-duplicates."""
 
 from __future__ import annotations
 
@@ -37,23 +37,24 @@ _OFFSET = _random.randint(0, 1 << 32, _N_HASHES, np.uint32)[:, None]
 
 
 class Original(NamedTuple):
-    """The earlier page that a page duplicates."""
+    """The earlier page of which a page is a duplicate."""
 
     url_id: int
     same_bytes: bool  # False for nearly the same text
 
 
 class Duplicates:
-    """Index of the fetched pages by content, URL and canonical URL.
+    """Index of the fetched pages by content, URL and canonical URL, to find duplicates.
 
     A page is a duplicate if an earlier page has the same bytes. A page is also a duplicate if an
-    earlier page has nearly the same text and a canonical link connects the two pages: one page
-    names the other, or both pages name the same URL. A canonical link alone is only a hint,
-    because many templates name one URL on all pages, and a canonical URL can be missing. Canonical
-    URLs on other hosts are ignored, because any page can claim any URL.
+    earlier page has nearly the same text and a canonical link connects the pages. The link leads
+    from one page to the other, or from each page to the same URL. A canonical link alone does not
+    prove a duplicate, because many templates give the same canonical URL on all pages, and the
+    canonical URL may not exist. Canonical URLs on other hosts are ignored, because any page can
+    give any URL as canonical.
 
-    If many earlier pages name the same canonical URL as a page, the page is compared with the
-    first ten.
+    If many earlier pages give the same canonical URL as a page, the page is compared with only ten
+    of these pages.
     """
 
     def __init__(self) -> None:
@@ -69,19 +70,19 @@ class Duplicates:
 
     @staticmethod
     def digest(body: bytes) -> bytes:
-        """Return the digest of a body."""
+        """Return the digest of a response body."""
         return hashlib.blake2b(body, digest_size=DIGEST).digest()
 
     @staticmethod
     def known_urls(url: str, canonical: str | None) -> list[str]:
-        """Return the URL of a page, and its canonical URL if that is on the same host."""
+        """Return the URL of a page, and the page's canonical URL if on the same host."""
         if canonical is None or canonical == url:
             return [url]
         same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
         return [url, canonical] if same_host else [url]
 
     def find(self, digest: bytes, urls: list[str], signature: bytes) -> Original | None:
-        """Return the earlier page that a page duplicates, or None.
+        """Return the earlier page of which a page is a duplicate, or None.
 
         Parameters
         ----------
@@ -101,7 +102,7 @@ class Duplicates:
         return None
 
     def find_same_bytes(self, digest: bytes) -> int | None:
-        """Return the URL id of the earlier page with a digest, or None."""
+        """Return the URL id of the earlier page whose body has the given digest, or None."""
         return self._by_digest.get(digest)
 
     def _pages_of(self, url: str) -> Iterator[tuple[int, bytes]]:
@@ -109,7 +110,7 @@ class Duplicates:
         yield from self._by_url.get(url, ())
 
     def add(self, url_id: int, digest: bytes, urls: list[str], signature: bytes) -> None:
-        """Add a fetched page that is no duplicate; the parameters are the same as for `find`."""
+        """Add a fetched page that is no duplicate; the parameters are those of `find`."""
         self._by_digest.setdefault(digest, url_id)
         page = url_id, shorten(signature)
         for own, url in zip((True, False), urls, strict=False):
@@ -127,10 +128,10 @@ class Duplicates:
 
 
 def text_signature(words: PageWords) -> bytes:
-    """Return the MinHash of a page, or the digest of its words if the page has few words.
+    """Return the MinHash signature of a page; for few words, the digest of the words.
 
-    For a page without words, the function returns no bytes, because nothing shows that two such
-    pages are the same.
+    For a page without words, the function returns empty bytes, so that two such pages do not count
+    as duplicates.
     """
     if not len(words.indices):
         return b""
@@ -138,12 +139,12 @@ def text_signature(words: PageWords) -> bytes:
 
 
 def is_sketch(signature: bytes) -> bool:
-    """Tell whether the signature of a text is a MinHash, which `MinHashIndex` needs."""
+    """Tell whether a text signature is a MinHash, as `MinHashIndex` requires."""
     return len(signature) == _SKETCH
 
 
 def shorten(signature: bytes) -> bytes:
-    """Return the lowest byte of each hash of a MinHash; different hashes rarely share it."""
+    """Return the lowest byte of each hash of a MinHash; different hashes rarely share the byte."""
     return signature[::4] if is_sketch(signature) else signature
 
 
@@ -155,7 +156,7 @@ def _has_same_text(text: bytes, other: bytes) -> bool:
 
 
 def sketch(page: PageWords) -> bytes | None:
-    """Return the MinHash of a page's four-word shingles, or None for a page of few words.
+    """Return the MinHash of a page's four-word shingles; None if the page has few words.
 
     In scripts without spaces, each character counts as a word. For a long page, only the 512
     shingles with the smallest hashes are used.
@@ -189,10 +190,10 @@ def _murmur_finalizer(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 class MinHashIndex:
-    """Index of the sketches of the last pages that were not near-duplicates.
+    """Index of the MinHash signatures of the latest pages that were not near-duplicates.
 
-    The content of the index depends only on the order of the pages, so that a resumed crawl finds
-    the same near-duplicates as an uninterrupted crawl.
+    The content of the index depends only on the order of the pages. A resumed crawl finds the same
+    near-duplicates as an uninterrupted crawl.
 
     Parameters
     ----------
@@ -208,7 +209,7 @@ class MinHashIndex:
         self._order: deque[int] = deque()
 
     def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
-        """Return the near-duplicate of a new page; if no page is one, add the page to the index.
+        """Return the earlier near-duplicate of a page; without one, add the page to the index.
 
         Returns
         -------

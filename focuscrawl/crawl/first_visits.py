@@ -1,4 +1,4 @@
-"""Processes the answer to the first fetch of a URL: judges the page, queues links, records all."""
+"""Processes the response to the first fetch of a URL: judges the page and queues its links."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Verdict(NamedTuple):
 
 
 class ScoredLinks(NamedTuple):
-    """A strategy's scores of the links of a page; None for a link that is not followed."""
+    """A strategy's scores of the links of a page; None for links that are not followed."""
 
     expansion: Expansion
     scores: list[float | None]
 
 
 def judge_page(critic: Critic, view: PageView, languages: LanguageFilter) -> Verdict:
-    """Return a critic's judgement of a page; relevance is 0 if the language is not accepted.
+    """Return a critic's judgement of a page; pages in a language not accepted have relevance 0.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def judge_page(critic: Critic, view: PageView, languages: LanguageFilter) -> Ver
 
 
 def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict | None:
-    """Return the critic's judgement of a visit's page, or None if the critic fails."""
+    """Return the critic's judgement of the fetched page; None if the critic raises an error."""
     try:
         return judge_page(crawl.critic, view, crawl.scope.languages)
     except Exception as error:
@@ -83,9 +83,9 @@ def judge_visit(crawl: CrawlState, visit: PageVisit, view: PageView) -> Verdict 
 
 
 class FirstVisits:
-    """Processes the answers to first fetches of URLs.
+    """Processes the responses to the first fetch of each URL.
 
-    Redirects, errors, duplicates and answers that are not pages have relevance 0 (methods.md 1).
+    Redirects, errors, duplicates and responses that are not pages have relevance 0 (methods.md 1).
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class FirstVisits:
         self._known_relevance = known_relevance
 
     def judge(self, visit: PageVisit) -> None:
-        """Classify the answer, and let the critic judge a page."""
+        """Classify the response to a fetch, and let the critic judge the page."""
         if visit.view is not None and visit.view.kind in URL_LIST_KINDS:
             self._process_site_map(visit, visit.view)
             return
@@ -161,7 +161,7 @@ class FirstVisits:
             visit.probabilities = None if probabilities is None else probabilities[0]
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Report the fetch to the strategy; return the page if its links must be scored."""
+        """Report the fetch to the strategy; return the page if the page's links must be scored."""
         if visit.is_redirect:
             self._follow_redirect(visit)
         try:
@@ -217,7 +217,7 @@ class FirstVisits:
             visit.error = visit.error or f"{META_REFRESH}: {visit.refresh}"
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record all changes by the visit in one transaction."""
+        """Record all changes caused by a fetch in one transaction."""
         crawl = self._crawl
         if visit.excluded is not None:
             crawl.frontier.release(visit.url_id, now)
@@ -247,7 +247,7 @@ class FirstVisits:
 def followed_links(
     crawl: CrawlState, view: PageView, depth: int, requested: frozenset[str] | None = None
 ) -> dict[int, str]:
-    """Return the targets of a page's links that are followed, by position of the link."""
+    """Return the URLs to which the followed links of a page lead, by position of the link."""
     config = crawl.config
     if requested is None and not crawl.scope.follows_links_at(depth):
         return {}
@@ -264,7 +264,7 @@ def followed_links(
 def make_judged_page(
     crawl: CrawlState, visit: PageVisit, view: PageView, found: Mapping[int, str]
 ) -> JudgedPage:
-    """Return the page that is passed to the strategy.
+    """Create the judged page that is passed to the strategy.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def make_judged_page(
 def queue_links(
     crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
 ) -> Iterator[None]:
-    """Queue the targets of a page's links by their scores, 1,000 in each step of the iterator."""
+    """Queue the link targets of a page by their scores, 1,000 in each step of the iterator."""
     expansion, scores = scored
     visit.link_rows = [*_link_rows(page, scores, crawl.model_version, crawl.links)]
     visit.memo = expansion.memo

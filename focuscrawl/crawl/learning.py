@@ -13,6 +13,8 @@ from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
@@ -23,9 +25,14 @@ if TYPE_CHECKING:
 class Learning(Part):
     """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
-    In a replay, a model takes effect a fixed number of fetches after its training started
-    (`Strategy.lag`), and the crawl waits for the model if necessary. Hence all replays have the
-    same results. In a live crawl a model takes effect immediately.
+    In a replay, a new model takes effect a fixed number of fetches after its training started
+    (`Strategy.lag`). The replay waits for the training if necessary. All replays of the same crawl
+    have the same results. In a live crawl, a new model takes effect immediately.
+
+    Attributes
+    ----------
+    listeners : list of callable
+        Called with each new model when the model takes effect.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -34,9 +41,10 @@ class Learning(Part):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[ModelUpdate, SortedQueues]] | None = None
         self._started_at = 0
+        self.listeners: list[Callable[[ModelUpdate], object]] = []
 
     def reset(self) -> None:
-        """Discard training in progress, and load the last stored model into the strategy."""
+        """Discard a training in progress, and load the last stored model into the strategy."""
         self._lesson = None
         strategy, model = self._crawl.strategy, History(self._crawl.store).last_model()
         self._learned_at = 0  # number of fetches when the last model took effect
@@ -47,7 +55,7 @@ class Learning(Part):
         self._scores = np.full(len(self._crawl.urls), np.nan)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Collect the scores since the last model, and restart the training after that model."""
+        """Collect scores assigned since the last stored model; restart an interrupted training."""
         seq = fetch.stored.seq
         if seq > self._learned_at:
             self._scores[fetch.urls] = fetch.scores
@@ -59,23 +67,23 @@ class Learning(Part):
         self._start_if_due()
 
     def on_restored(self) -> None:
-        """Re-score the frontier with the scores that the strategy has restored."""
+        """Re-score the frontier with the scores that the resumed strategy returns."""
         scored = np.flatnonzero(~np.isnan(self._scores))
         self._crawl.frontier.rescore(scored, self._scores[scored])
         del self._scores
         self._start_if_due()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Start a training of the strategy if a training is due and none is running."""
+        """Start a training of the strategy if one is due and none is running."""
         self._start_if_due()
 
     def wait(self, now: float) -> float | None:
-        """Make a replay wait for the training in progress when the new model is due."""
+        """Make a replay wait for a running training when the new model must take effect."""
         is_overdue = self._lesson is not None and self._replay and self._is_due()
         return POLL_INTERVAL if is_overdue else None
 
     def poll(self, now: float) -> bool:
-        """Re-score the frontier when training has finished."""
+        """Re-score the frontier when a training has finished."""
         if self._lesson is None or not self._lesson.done():
             return False
         if self._replay and not self._is_due():
@@ -86,10 +94,12 @@ class Learning(Part):
         self._crawl.frontier.replace_queues(arrangement)
         self._crawl.frontier.update(*found_since)
         self._crawl.put(VisitRecord(model=model_row(lesson)))
+        for listener in self.listeners:
+            listener(lesson)
         return False
 
     def close(self) -> None:
-        """Wait until training has finished, discard its model, and store the frontier's scores."""
+        """Wait for a running training, discard its model, and store the scores of queued URLs."""
         self._thread.shutdown()
         self._lesson = None
         self._crawl.urls.copy_scores(self._crawl.frontier)
@@ -108,7 +118,7 @@ class Learning(Part):
 
 
 def model_row(lesson: ModelUpdate) -> ModelRow:
-    """Return the row of a trained model for the store."""
+    """Return a trained model as a row for the store (database)."""
     return ModelRow(
         version=lesson.version,
         trained_at_seq=lesson.trained_at_seq,

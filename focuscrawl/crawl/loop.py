@@ -1,4 +1,4 @@
-"""The crawl loop: chooses the next URL and processes answers, without Scrapy and network."""
+"""The crawl loop: chooses the next URL and processes responses, without Scrapy and network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from focuscrawl.crawl.distilling import HubRevisits
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
 from focuscrawl.crawl.part import POLL_INTERVAL
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
-from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve_header
@@ -52,10 +51,11 @@ _MEDIA = ("image/", "audio/", "video/", "font/")
 
 
 class Crawl(CrawlState):
-    """A focused crawl: chooses the URLs to fetch, processes answers, and calls the parts.
+    """A focused crawl: chooses the URLs to fetch, processes responses, and calls the parts.
 
-    Three methods process an answer: `judge`, `expand` and `record`; `visit` calls all three.
-    Callers may change the visit between the calls of these methods.
+    The methods `judge`, `expand` and `record` process a response one after the other; the method
+    `visit` calls all three. Callers may change the visit object between the calls of `judge`,
+    `expand` and `record`.
 
     The argument ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of
     `CrawlState`.
@@ -70,18 +70,18 @@ class Crawl(CrawlState):
         self._wait: float | None = None  # seconds that a part asked for in the last `next`
 
     def start(self, seeds: Sequence[str]) -> None:
-        """Start a run, and queue new start pages."""
+        """Start a run of the crawl, and queue new start pages."""
         self.record_event("start", self.config.describe())
         self.add_seeds(seeds)
         self.folder.set_phase(CrawlPhase.CRAWLING)
 
     def set_budget(self, budget: int) -> None:
-        """Change the budget, the number of fetches of all runs; 0 for no limit."""
+        """Set the budget: the maximum number of fetches in all runs of the crawl (0: no limit)."""
         self.config = self.config.with_values(budget=budget)
         self.record_event("budget", str(budget))
 
     def close(self, reason: str) -> None:
-        """Record the stop reason and wait until everything is on disk."""
+        """Record the stop reason, and wait until all records are on disk."""
         self.folder.set_phase(CrawlPhase.STOPPING)
         for part in self.parts:
             part.close()
@@ -98,12 +98,12 @@ class Crawl(CrawlState):
 
     @property
     def store_failure(self) -> BaseException | None:
-        """Error of the store's background thread, or None."""
+        """Error of the background thread that writes the store, or None."""
         return self.writer.failure
 
     @property
     def stop_reason(self) -> str | None:
-        """Reason to stop the crawl, or None to continue."""
+        """Reason to stop the crawl now, or None."""
         if self.store_failure is not None:
             return "store_error"
         if self._halted:
@@ -118,35 +118,34 @@ class Crawl(CrawlState):
 
     @property
     def is_unfinished(self) -> bool:
-        """True if URLs remain to be fetched after the fetches in flight."""
+        """True if URLs remain to be fetched when the fetches in progress have finished."""
         return self.stop_reason is None and (self.reloading or len(self.frontier) > 0)
 
     @property
     def is_waiting(self) -> bool:
         """True while the crawl waits for training, the store or other background work.
 
-        False while the crawl waits for a host, because the frontier knows when a host is ready.
+        The property is False while the crawl only waits for a host, because the frontier knows
+        when a host is ready.
         """
         waits = self._wait is not None and self._wait < math.inf
-        busy = self._scoring is not None or self.reloading or self.is_deferring
+        busy = self._scoring is not None or self.reloading or self.is_discounting
         return waits or busy or self.writer.is_full
 
     @property
     def wait_time(self) -> float:
-        """Seconds until the next call of `Crawl.next`, while `is_waiting` is True."""
+        """Seconds to wait before the next call of `Crawl.next` while `is_waiting` is True."""
         return POLL_INTERVAL if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:
-        """Return the best URL that may be fetched at the time ``now``, or None.
+        """Return the id of the best URL that may be fetched at the time ``now``, or None.
 
-        The URL is in flight until its visit is recorded or `requeue` is called.
+        The URL counts as in flight until its visit is recorded or `requeue` is called.
         """
         self._wait = None
         if not self.poll(now) or self.stop_reason is not None or self._has_to_wait(now):
             return None
-        url_id, traps = self.peek(now), self.part(Traps)
-        while url_id is None and not self.in_flight and traps is not None and traps.readmit():
-            url_id = self.peek(now)
+        url_id = self.peek(now)
         if url_id is None:
             return None
         self.frontier.pop_peeked(url_id, now)
@@ -157,7 +156,7 @@ class Crawl(CrawlState):
         return self._fetch(url_id)
 
     def poll(self, now: float) -> bool:
-        """Apply the results of background work; return False if no fetch may start now."""
+        """Apply finished background work; return False if no fetch may start at present."""
         if self._scoring is not None:  # a background thread may be using the strategy
             return False
         for part in self.parts:
@@ -186,8 +185,25 @@ class Crawl(CrawlState):
             is_refetch=self._processor(url_id) is not self._first_visits,
         )
 
+    def score_at_request(self, url_id: int) -> float:
+        """Return the present score of a URL in flight; inf for a start page or redirect target.
+
+        If the strategy fails, the method returns the score in the frontier.
+        """
+        score = self.in_flight[url_id]
+        if score == math.inf:
+            return score
+        try:
+            present = float(self.strategy.score_at_request(url_id, score))
+            if not math.isfinite(present):
+                raise ValueError(f"score_at_request returned {present}, which is not a number")
+        except Exception as error:
+            self.log_error(self.urls[url_id], STRATEGY, error)
+            return score
+        return present
+
     def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
-        """Queue a URL in flight again; ``tried`` tells whether its request was sent and failed."""
+        """Put a URL in flight back into the queue; ``tried`` is true if its request failed."""
         score = self.in_flight.pop(url_id)
         if tried:
             score = self.strategy.score_after_failure(url_id, score)
@@ -201,10 +217,11 @@ class Crawl(CrawlState):
             self.frontier.push(url_id, self.urls.host_id(url_id), score)
 
     def halt(self, url_id: int, now: float) -> None:
-        """Stop the crawl after an error during a visit, and queue the URL again.
+        """Stop the crawl after an error, and put the URL of the visit back into the queue.
 
-        This method is for errors of a feed, a part or the store, which would also occur for the
-        next page. `CrawlState.log_failure` handles errors of critic and strategy.
+        The method is for errors in a feed export, a part or the store, which would also occur for
+        the next page. The method `CrawlState.log_failure` handles errors of the critic and of the
+        strategy.
         """
         self._halted = True
         if url_id in self.in_flight:
@@ -213,24 +230,24 @@ class Crawl(CrawlState):
     # -- answers -------------------------------------------------------------------
 
     def start_visit(self, url_id: int, download: Download) -> PageVisit:
-        """Create the visit of a URL in flight from its answer."""
+        """Create the visit (record of a fetch) of a URL in flight from its response."""
         score = self.in_flight[url_id]
         return PageVisit(self._fetch(url_id), None if score == math.inf else score, download)
 
     def start_failed_visit(self, url_id: int, error: str) -> PageVisit:
-        """Create the visit of a URL in flight whose request got no answer."""
+        """Create the visit (record of a fetch) of a URL whose request got no response."""
         visit = self.start_visit(url_id, Download(status=0))
         visit.error = error
         return visit
 
     @staticmethod
     def is_page(visit: PageVisit) -> bool:
-        """Tell whether an answer is an HTML page."""
+        """Tell whether a response is an HTML page."""
         download = visit.download
         return 200 <= download.status < 300 and is_html(download.content_type, download.body)
 
     def document_kind(self, visit: PageVisit) -> str | None:
-        """Return the kind of an answer (PDF, site map or feed), or None for other answers."""
+        """Return the kind of a response that is a PDF, site map or feed; None for others."""
         download = visit.download
         if not 200 <= download.status < 300:
             return None
@@ -241,7 +258,7 @@ class Crawl(CrawlState):
         return None
 
     def can_read(self, url_id: int, media_type: str) -> bool:
-        """Tell whether the crawl reads bodies of a media type other than HTML for a URL."""
+        """Tell whether the crawl reads responses with a media type other than HTML for a URL."""
         if self.config.pdf and media_type in _PDF:
             return True
         is_media = media_type.startswith(_MEDIA)
@@ -252,13 +269,13 @@ class Crawl(CrawlState):
         return discovery is not None and discovery.can_be_site_map_or_feed(url_id, media_type)
 
     def add_site_maps(self, origin: str, site_maps: Iterable[str]) -> None:
-        """Pass the site maps in the robots.txt of an origin (``http://host``) to `Discovery`."""
+        """Pass site maps from the robots.txt of an origin (``http://host``) to `Discovery`."""
         discovery = self.part(Discovery)
         if discovery is not None:
             discovery.add_site_maps(origin, site_maps)
 
     def parse(self, visit: PageVisit, most: ParseCost = ParseCost.UNBOUNDED) -> PageView | None:
-        """Parse an answer in any thread; return None for an answer that the crawl does not read.
+        """Parse a response, in any thread; return None if the crawl does not use its media type.
 
         Raises
         ------
@@ -286,7 +303,7 @@ class Crawl(CrawlState):
     def read(
         self, visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]
     ) -> None:
-        """Parse a document by a function such as `focuscrawl.page.documents.parse_document`."""
+        """Parse a response by a function such as `focuscrawl.page.documents.parse_document`."""
         try:
             visit.view = parse(visit.download.body, visit.url, kind)
         except UnreadableError:
@@ -297,14 +314,14 @@ class Crawl(CrawlState):
             visit.view = replace(visit.view, noindex=noindex, nofollow=nofollow)
 
     def judge(self, visit: PageVisit) -> None:
-        """Classify an answer as page, redirect or error, and let the critic judge a page."""
+        """Classify a response as page, redirect or error, and let the critic judge the page."""
         self._processor(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
-        """Report the page to the strategy, score the links of the page, and queue the targets.
+        """Report the page to the strategy, score the links of the page, and queue their targets.
 
-        After `expand`, the relevance of the visit is final. Record the visit before another
-        visit is expanded, so that the strategy receives fetches in the order in which they are
+        After `expand`, the relevance of the visit is final. Record a visit before the next visit
+        is expanded, so that the strategy receives the fetches in the order in which they are
         recorded.
 
         Raises
@@ -319,11 +336,11 @@ class Crawl(CrawlState):
                 pass
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Run the first step of `expand`; return the page if the page's links must be scored.
+        """Run the first step of `expand`; return the page if its links have to be scored.
 
-        The second step of an expansion is `score`, which is slow for many links and may run in any
-        thread. The last step is `finish_expansion`. Between the steps of an expansion,
-        `Crawl.next` returns None, and no other expansion may start.
+        The second step of `expand` is `score`, which is slow for many links and may run in any
+        thread. The last step of `expand` is `finish_expansion`. Until the last step of `expand`,
+        `Crawl.next` returns None, and no other page may be expanded.
 
         Raises
         ------
@@ -352,9 +369,9 @@ class Crawl(CrawlState):
     def finish_expansion(
         self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
     ) -> Iterator[None]:
-        """Queue the targets of the scored links, some in each step of the iterator.
+        """Queue the targets of the scored links, some of them in each step of the iterator.
 
-        No link is followed if the strategy failed for the page.
+        No link of a page is followed if the strategy raised an error for the page.
         """
         if scored is None:
             visit.dropped = visit.links
@@ -363,7 +380,7 @@ class Crawl(CrawlState):
         self._scoring = None
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record all changes by a visit in one transaction; its URL is no longer in flight.
+        """Record all changes caused by a visit in one transaction; the URL is no longer in flight.
 
         If `expand` was not called for a visit, the links of its page are not followed.
         """
@@ -393,7 +410,7 @@ class Crawl(CrawlState):
         return self.record(visit, now)
 
     def record_failed(self, url_id: int, error: str, now: float) -> Visit:
-        """Record a fetch that got no answer."""
+        """Record a fetch that got no response."""
         return self.record(self.start_failed_visit(url_id, error), now)
 
     def conditional_headers(self, url_id: int) -> dict[str, str]:
@@ -410,7 +427,7 @@ class Crawl(CrawlState):
 
 
 def replay(crawl: Crawl) -> None:
-    """Run an open crawl of a recording until a stop reason applies, and close the crawl."""
+    """Run a crawl of a recording until a stop condition holds, and close the crawl."""
     with threadpool_limits(1, user_api="blas"):  # as in the process of ``scrapy crawl focused``
         while True:
             fetch = crawl.next(REPLAY_TIME)
@@ -424,13 +441,13 @@ def replay(crawl: Crawl) -> None:
 
 
 def fetch_answer(crawl: Crawl, fetch: Fetch) -> Answer | None:
-    """Return the recorded answer to a fetch, or None."""
+    """Return the recorded response for a URL, or None."""
     assert crawl.web is not None
     return crawl.web.fetch(fetch.url)
 
 
 def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Process the recorded answer to a fetch as `Crawl.visit` does; None means status 404."""
+    """Process a recorded response as `Crawl.visit` does; None counts as HTTP status 404."""
     if answer is not None and answer.too_large:
         visit = crawl.start_failed_visit(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:

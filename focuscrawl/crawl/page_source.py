@@ -71,7 +71,7 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
 
 
 class ReadPage(NamedTuple):
-    """A page that was read again, and its links to URLs of the crawl."""
+    """A page that was read again, and those of its links that lead to URLs of the crawl."""
 
     view: PageView
     links: NDArray[np.int64]  # positions of these links among all links of the page
@@ -80,7 +80,7 @@ class ReadPage(NamedTuple):
 
 
 class PageSource:
-    """Reads pages of a crawl again, with their links to ``urls``, the URLs of the crawl by id."""
+    """Reads pages of a crawl again; the argument ``urls`` lists the crawl's URLs by id."""
 
     def __init__(self, webs: Sequence[Web], urls: Sequence[str]) -> None:
         self._webs = webs
@@ -93,7 +93,7 @@ class PageSource:
     def read(
         self, url_id: int, digest: bytes, targets: Sequence[int] = ()
     ) -> tuple[PageView, NDArray[np.int64]] | None:
-        """Read the version of a page that the crawl fetched.
+        """Read the version of a page that was fetched during the crawl.
 
         Parameters
         ----------
@@ -116,10 +116,10 @@ class PageSource:
         return None
 
     def read_with_links(self, url_id: int, critic: Critic | None = None) -> ReadPage | None:
-        """Read the present version of a page, with all its links to URLs of the crawl.
+        """Read the recorded version of a page, with all its links to URLs of the crawl.
 
-        With a critic, the result includes class probabilities. The method returns None if no
-        recording has the page.
+        If a critic is given, the result also has class probabilities. The method returns None if
+        no recording contains the page.
         """
         for web in self._webs:
             view = read_page(web, self._urls[url_id])

@@ -1,4 +1,4 @@
-"""Base class of the parts of a crawl, such as stop rules, quotas and training."""
+"""Base class of the parts of a crawl, such as stop rules, discounts and training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POLL_INTERVAL = 0.002  # seconds between polls of a background thread
 
 @dataclass(slots=True)
 class RestoredFetch:
-    """A fetch of an earlier run, as passed to `Part.restore`.
+    """A fetch of an earlier run of the crawl, as passed to `Part.restore`.
 
     Attributes
     ----------
@@ -39,27 +39,28 @@ class RestoredFetch:
 class Part:
     """Base class of the parts of a crawl; every method does nothing by default.
 
-    The loop calls each method for all parts, in the order of `CrawlState.parts`. When a crawl
-    opens, the loop calls `reset`, `restore` for every earlier fetch, and `on_restored`. In
-    `Crawl.next`, the loop calls `poll`, `stop_reason` and `wait`, and `admits` for the best URLs.
-    For each visit, the loop calls `on_judged`, `before_record` and `on_recorded`. At the end, the
-    loop calls `close`, and `release` when all records are on disk.
+    The crawl loop calls each method for all parts, in the order of `CrawlState.parts`. When a
+    crawl opens, the crawl loop calls `reset`, then `restore` for every earlier fetch, then
+    `on_restored`. In `Crawl.next`, the crawl loop calls `poll`, `stop_reason` and `wait`, and
+    calls `halvings` for the best URLs. For each visit (fetched page), the crawl loop calls
+    `on_judged`, `before_record` and `on_recorded`. At the end of the crawl, the loop calls
+    `close`, and `release` when all records are on disk.
 
-    This class has no methods for actions of a single part. The loop finds a single part by its
-    class (`CrawlState.part`).
+    The class `Part` has no methods for actions of only one part. To call only one part, the crawl
+    loop finds the part by its class (`CrawlState.part`).
     """
 
     def reset(self) -> None:
-        """Discard all state before all fetches are replayed with a new critic and strategy."""
+        """Discard all state, before all fetches are restored with a new critic and strategy."""
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Process a fetch of an earlier run; the loop passes fetches in their original order."""
+        """Process a fetch of an earlier run; the fetches are passed in their original order."""
 
     def on_restored(self) -> None:
-        """Prepare to continue the earlier run, after every fetch was restored."""
+        """Prepare the next run, after every fetch of earlier runs was restored."""
 
     def poll(self, now: float) -> bool:
-        """Apply the results of background work.
+        """Apply the results of finished background work.
 
         Returns
         -------
@@ -69,11 +70,11 @@ class Part:
         return False
 
     def stop_reason(self) -> str | None:
-        """Return the reason to stop the crawl, or None to continue."""
+        """Return the reason to stop the crawl now, or None."""
         return None
 
     def wait(self, now: float) -> float | None:
-        """Return how long the crawl must not start a fetch; the loop polls all parts before.
+        """Return the seconds to wait before the next fetch; all parts were polled before the call.
 
         Returns
         -------
@@ -82,21 +83,21 @@ class Part:
         """
         return None
 
-    def admits(self, url_id: int) -> bool:
-        """Tell whether the best URL may be fetched; if not, the frontier defers the URL."""
-        return True
+    def halvings(self, url_id: int) -> int:
+        """Return how often the frontier halves the score of the best URL."""
+        return 0
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Process a page, site map or feed that was judged, before its links are scored."""
+        """Process a judged page, site map or feed, before its links are scored."""
 
     def before_record(self, visit: PageVisit) -> None:
-        """Process a visit before the loop records it; may append to `PageVisit.events`."""
+        """Process a fetched page before the loop records it; may append to `PageVisit.events`."""
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Process a visit after the loop has recorded and counted it."""
+        """Process a fetched page after the loop has recorded and counted it."""
 
     def close(self) -> None:
-        """Stop background work; state changes are stored together with the stop reason."""
+        """Stop background work; changes of the state are stored together with the stop reason."""
 
     def release(self) -> None:
-        """Release shared resources; all records are on disk."""
+        """Release shared resources, after all records were written to disk."""

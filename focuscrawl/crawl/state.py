@@ -1,4 +1,4 @@
-"""State of a crawl (counts, URLs, frontier and records), and its restoration from the store."""
+"""State of a crawl (counts, URLs, frontier, records), and restoring it from the store."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MAX_REDIRECTS = 20  # in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetc
 MAX_CONSECUTIVE_FAILURES = 10
 BYPASSED = "aside"  # kind of the event that a request bypassed the frontier
 _MAX_FAILURE_LENGTH = 300  # characters
-_MAX_DEFERRED = 2000  # URLs deferred by one call of `CrawlState.peek`
+_MAX_DISCOUNTED = 2000  # URLs discounted by one call of `CrawlState.peek`
 _CHUNK = 50_000  # URLs restored at once
 _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 
@@ -57,8 +57,8 @@ _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 def refresh_target(visit: PageVisit, longest: float) -> str | None:
     """Return the target of a refresh that counts as a redirect, or None.
 
-    The header field ``Refresh`` has priority over ``<meta http-equiv=refresh>``. A page that
-    refreshes to its own URL is not a redirect.
+    The HTTP header ``Refresh`` has priority over ``<meta http-equiv=refresh>``. A page that
+    refreshes to its own URL does not count as a redirect.
 
     Parameters
     ----------
@@ -76,18 +76,19 @@ def refresh_target(visit: PageVisit, longest: float) -> str | None:
 
 def is_redirect(status: int, error: str | None) -> bool:
     """Tell whether a stored fetch was a redirect, by its status and error."""
-    return 300 <= status < 400 or (error or "").startswith(META_REFRESH)
+    moved = 300 <= status < 400 and status != NOT_MODIFIED
+    return moved or (error or "").startswith(META_REFRESH)
 
 
 class Redirects:
-    """URLs that answered with a redirect, and the chains of redirects that lead to them."""
+    """URLs that redirect to another URL, and the chains of redirects between URLs."""
 
     def __init__(self, urls: UrlTable) -> None:
         self._urls = urls
         self._moved: set[int] = set()
 
     def add(self, url_id: int) -> None:
-        """Record that a URL redirects."""
+        """Record that a URL redirects to another URL."""
         self._moved.add(url_id)
 
     def leads_back(self, url_id: int, target: str) -> bool:
@@ -105,11 +106,12 @@ class Redirects:
         return chain
 
     def refusal_reason(self, url_id: int, location: str | None, target: str | None) -> str | None:
-        """Record a redirect, and return the reason not to follow it, or None to follow it.
+        """Record a redirect; return the reason for not following it, or None if it is followed.
 
         Chains of redirects are limited, because redirects to ever new URLs would take precedence
-        over all links until the budget is spent. `location` is the target as sent, None if missing
-        or invalid; `target` is None if the crawl may not fetch the target.
+        over all links until the budget is spent. The argument `location` is the target as sent by
+        the server, None if missing or invalid. The argument `target` is None if the crawl may not
+        fetch the target.
         """
         self.add(url_id)
         if location is None:
@@ -125,9 +127,9 @@ class Redirects:
 
 
 class CrawlState:
-    """State of a crawl that its parts use; `focuscrawl.crawl.Crawl` adds the loop.
+    """State of a crawl, for the crawl's parts; the class `focuscrawl.crawl.Crawl` adds the loop.
 
-    Every change is written to the store in one transaction.
+    Every change of the state is written to the store in one transaction.
 
     Parameters
     ----------
@@ -154,8 +156,8 @@ class CrawlState:
         True if critic and strategy processed at least one page of this run without an error.
     in_flight : dict of int to float
         Ids of the URLs that are being fetched, with their scores.
-    is_deferring : bool
-        True if the last call of `peek` found only URLs to defer, and has to be repeated.
+    is_discounting : bool
+        True if the last call of `peek` only discounted URLs, and has to be repeated.
     """
 
     def __init__(
@@ -183,7 +185,7 @@ class CrawlState:
         self.writer = StoreWriter(store)
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
-        self.is_deferring = False
+        self.is_discounting = False
         self._reloading = False
         self._unrecorded: int | None = None  # URL of the visit that is expanded and not recorded
         self._held_records: list[VisitRecord] = []
@@ -193,7 +195,7 @@ class CrawlState:
         self.reset()
 
     def reset(self) -> None:
-        """Reset all counts; the states of the URLs remain."""
+        """Reset all counts of the crawl; the states of URLs stay as they are."""
         self.fetched, self.succeeded, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
         self.overtaken = 0
@@ -201,7 +203,7 @@ class CrawlState:
         self.duplicates.clear()
 
     def part(self, kind: type[P]) -> P | None:
-        """Return the crawl's part that has a given class, or None without such a part."""
+        """Return the crawl's part of the given class, or None if the crawl has no such part."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------
@@ -217,23 +219,28 @@ class CrawlState:
 
     def log_failure(self, visit: PageVisit, who: str, error: Exception) -> None:
         """Log and record an error of ``critic`` or ``strategy`` for a page, from any thread."""
-        visit.failure = f"{who} failed: {type(error).__name__}: {error}"[:_MAX_FAILURE_LENGTH]
+        visit.failure = self.log_error(visit.url, who, error)
         visit.events.append((PAGE_FAILED, f"{visit.url}: {visit.failure}"))
+
+    def log_error(self, url: str, who: str, error: Exception) -> str:
+        """Log an error of ``critic`` or ``strategy`` for a URL; return the text of the error."""
+        failure = f"{who} failed: {type(error).__name__}: {error}"[:_MAX_FAILURE_LENGTH]
         kind = who, type(error)
         logged = kind in self._logged_failures or isinstance(error, UserError)
         self._logged_failures.add(kind)
         exc_info = None if logged else error
-        logger.error("%s: %s; the crawl continues", visit.url, visit.failure, exc_info=exc_info)
+        logger.error("%s: %s; the crawl continues", url, failure, exc_info=exc_info)
+        return failure
 
     def count_failure(self, visit: PageVisit) -> None:
-        """Update the number of consecutive errors of critic and strategy."""
+        """Count consecutive errors of critic and strategy; a judged page resets the count."""
         if visit.failure is not None:
             self.consecutive_failures += 1
         elif visit.digest is not None and visit.duplicate_id is None:
             self.consecutive_failures, self.any_judged = 0, True
 
     def count_refetch(self, status: int) -> None:
-        """Count a fetch of a page that was fetched before."""
+        """Count a fetch of a page that the crawl had fetched before."""
         self._fetched_again += 1
         self._not_modified += status == NOT_MODIFIED
 
@@ -244,7 +251,7 @@ class CrawlState:
 
     @property
     def is_budget_exhausted(self) -> bool:
-        """True if the fetches in flight use up the budget."""
+        """True if the fetches in flight will use up the rest of the budget."""
         return 0 < self.config.budget <= self.budget_spent + len(self.in_flight)
 
     @property
@@ -254,7 +261,7 @@ class CrawlState:
 
     @property
     def budget_left(self) -> float:
-        """Number of fetches that may still start within the budget; inf without a budget."""
+        """Number of fetches that may still start within the budget; inf if there is no budget."""
         if not self.config.budget:
             return math.inf
         return max(0.0, self.config.budget - self.budget_spent - len(self.in_flight))
@@ -266,12 +273,12 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches during which no much better link waited; 1 before the first fetch."""
+        """Share of fetches during which no much better link waited for a busy host."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
     def budget_spent(self) -> int:
-        """Fetches counted against the budget; "not modified" answers count less than others.
+        """Fetches counted against the budget; "not modified" responses count less than others.
 
         Requests that bypass the frontier also count against the budget.
         """
@@ -298,7 +305,7 @@ class CrawlState:
         return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs in the scope of the crawl, or None; see `resolve`.
+        """Map URLs to URLs in the scope of the crawl; None for other URLs; see `resolve`.
 
         The scope does not restrict requests of a project's own spider.
         """
@@ -308,7 +315,7 @@ class CrawlState:
         return [url if url and admits(url) else None for url in found]
 
     def queue(self, url_id: int, score: float) -> bool:
-        """Set the score of a URL, and queue the URL unless it was fetched or excluded.
+        """Set the score of a URL; queue the URL unless it was already fetched or excluded.
 
         Returns
         -------
@@ -335,23 +342,23 @@ class CrawlState:
     def peek(self, now: float) -> int | None:
         """Return the best URL that may be fetched now, without removing it from the frontier.
 
-        The method defers better URLs that a part does not admit. The method returns None if the
-        frontier is empty, or after 2,000 deferred URLs, so that the event loop is not blocked; see
-        `is_deferring`.
+        The scores of the best URLs are halved as often as the parts ask for. The method returns
+        None if the frontier is empty, or after 2,000 discounted URLs, so that the event loop is
+        not blocked; see `is_discounting`.
         """
-        self.is_deferring = False
-        for _ in range(_MAX_DEFERRED):
+        self.is_discounting = False
+        for _ in range(_MAX_DISCOUNTED):
             url_id = self.frontier.peek(now)
             if url_id is None or self.frontier.score(url_id) == math.inf:
                 return url_id
-            if all(part.admits(url_id) for part in self.parts):
+            halvings = sum(part.halvings(url_id) for part in self.parts)
+            if not self.frontier.discount(url_id, halvings):
                 return url_id
-            self.frontier.defer(url_id)
-        self.is_deferring = True
+        self.is_discounting = True
         return None
 
     def add_seeds(self, urls: Sequence[str]) -> int:
-        """Queue start pages that are not queued yet, and return their number."""
+        """Queue the start pages that are not queued yet, and return their number."""
         new = []
         for url in filter(has_allowed_length, urls):
             known = self.urls.get(url)
@@ -363,7 +370,7 @@ class CrawlState:
         return len(new)
 
     def add_requested(self, url: str, depth: int, score: float) -> int:
-        """Queue a URL that no page links to, store it at once, and return its id."""
+        """Queue a URL to which no page links, store the URL at once, and return its id."""
         url_id = self.urls.add(url, depth, None)
         self.queue(url_id, score)
         self.put(VisitRecord())
@@ -373,7 +380,7 @@ class CrawlState:
 
     @property
     def reloading(self) -> bool:
-        """True while a background thread restores the crawl, its URLs and its frontier."""
+        """True while a background thread restores the crawl, including URLs and frontier."""
         return self._reloading
 
     @reloading.setter
@@ -382,10 +389,10 @@ class CrawlState:
         self._write_held()
 
     def put(self, record: VisitRecord) -> None:
-        """Write a record together with all changes of URLs.
+        """Write a record to the store, together with all pending changes of URLs.
 
-        The record is held back while a visit is expanded and not yet recorded, because changes of
-        URLs by that visit must be written together with its page and links.
+        While a page is expanded and not yet recorded, the method holds back the record. The
+        changes of URLs by the expansion must be written together with the page and its links.
         """
         self._held_records.append(record)
         self._write_held()
@@ -406,10 +413,10 @@ class CrawlState:
 
 
 def restore(crawl: CrawlState) -> None:
-    """Load URLs, frontier, duplicates and strategy from the store of a crawl.
+    """Restore URLs, frontier, duplicates and strategy from the store (database) of a crawl.
 
-    URLs that were in flight when the crawl stopped are queued. Links are processed in their
-    original order, so that all scores equal those of an uninterrupted crawl exactly.
+    URLs that were in flight when the crawl stopped are queued again. Links are restored in their
+    original order, so that all scores exactly equal those of an uninterrupted crawl.
 
     Raises
     ------
@@ -504,7 +511,7 @@ def _observe(
 def restore_links(
     strategy: Strategy, fetch: StoredFetch
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Restore the links of a fetch in a strategy; return ids and scores of their URLs."""
+    """Pass the stored links of a fetch to a strategy; return the ids and scores of the targets."""
     if not fetch.links and fetch.memo is None:
         return _NO_SCORES
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]

@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import unicodedata
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from focuscrawl.foundation.arrays import (
     require_array,
     unpack_finite_arrays,
 )
-from focuscrawl.foundation.model_folder import MANIFEST, ModelFormat
+from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder, model_folders
 from focuscrawl.taxonomy import Taxonomy, parse_topics
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ FORMAT = ModelFormat(
 
 
 def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False) -> int:
-    """Save a critic to the folder `out` atomically, and return its size in bytes.
+    """Save a critic to the folder `out` atomically, and return the size of the files in bytes.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
 
 
 def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
-    """Read the critic in `folder`, which may be inside an archive; return critic and hex digest.
+    """Read the critic in `folder` (may be in a zip archive); return the critic and its hex digest.
 
     Raises
     ------
@@ -142,7 +141,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
 
 
 def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the arrays of `model` and its entries in the manifest."""
+    """Return the arrays of `model`, and the entries of the manifest that describe the model."""
     if isinstance(model, PhraseModel):
         forms = sorted(model.background)
         arrays: dict[str, NDArray[Any]] = {
@@ -277,7 +276,7 @@ def _unpack_logistic(
 def load_critic(
     spec: str, topic: str, *, calibrated: bool | None = None
 ) -> FocusedCritic | CustomCritic:
-    """Load a critic, and set the topics whose pages the critic judges relevant.
+    """Load a critic, and set the topics whose pages count as relevant.
 
     Parameters
     ----------
@@ -301,7 +300,7 @@ def load_critic(
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
     """Load a trained critic as `load_critic` does, but never import a callable.
 
-    Use this function for names from files, which may come from somebody else.
+    The function is for critic names in files, which may come from somebody else.
     """
     topics = _require_topics(topic)
     folder = find_model(spec)
@@ -323,9 +322,9 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
 
 
 def reject_callable_spec(name: str, where: str, option: str) -> str:
-    """Return a critic's name from a file, or raise `UserError` for ``module:callable``.
+    """Return a critic's name that was read from a file; raise `UserError` for a callable.
 
-    The file may come from somebody else, so only the user may name code to run.
+    The file may come from somebody else, and only the user may name Python code to run.
 
     Parameters
     ----------
@@ -341,43 +340,31 @@ def reject_callable_spec(name: str, where: str, option: str) -> str:
 
 
 def find_model(spec: str) -> Traversable:
-    """Return the folder of the trained critic `spec`: a path, or a name in a models folder.
+    """Return the folder of the trained critic `spec`, which is a path or a name in `models`.
 
-    The folder may be inside the archive that the package was imported from.
+    The folder of the critic may be inside the zip archive from which the package was imported.
 
     Raises
     ------
     UserError
         If there is no such critic.
     """
-    path = Path(spec).expanduser()
-    if (path / MANIFEST).is_file():
-        return path
-    name = spec.removeprefix("models/")
-    if name and not Path(name).is_absolute():
-        for models in model_folders():
-            if (models / name / MANIFEST).is_file():
-                return models / name
+    folder = find_model_folder(spec)
+    if folder is not None:
+        return folder
     known = sorted({name for models in model_folders() for name in _list_critics(models)})
     advice = f"available: {', '.join(known)}" if known else "train it: focuscrawl critic train"
     raise UserError(f"critic {spec} not found; {advice}")
 
 
 def model_file(name: str) -> Traversable | None:
-    """Return the file ``models/...`` of the package; None if the package has no such file."""
+    """Return the file ``models/...`` inside the package; None if there is no such file."""
     start, slash, rest = name.partition("models/")
     if slash and not start and ".." not in rest.split("/"):
         for models in model_folders()[1:]:
             if (models / rest).is_file():
                 return models / rest
     return None
-
-
-def model_folders() -> list[Traversable]:
-    """Return the folders ``models`` in the current directory, next to and inside the package."""
-    package = resources.files("focuscrawl")
-    checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
-    return [Path("models"), *checkout, package / "models"]
 
 
 def _require_topics(topic: str) -> tuple[str, ...]:
@@ -390,7 +377,7 @@ def _require_topics(topic: str) -> tuple[str, ...]:
 def _list_critics(models: Traversable) -> list[str]:
     if not models.is_dir():
         return []
-    return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
+    return [each.name for each in models.iterdir() if FORMAT.exists_in(each)]
 
 
 def _find_focus_leaves(

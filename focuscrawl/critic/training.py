@@ -1,4 +1,4 @@
-"""Train critics from labelled pages of a taxonomy, or from keywords and a few pages."""
+"""Trains critics from labelled pages of a taxonomy, or from keywords and a few pages."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.bag_of_words import Bag, ClassCounts
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
@@ -77,6 +77,7 @@ def train_critic(
     max_examples: int = 300,
     uniform_prior: bool = False,
     calibrate: bool = False,
+    all_words: bool = False,
     random_state: int = 0,
     progress: Progress = NO_PROGRESS,
 ) -> TrainedCritic:
@@ -92,6 +93,7 @@ def train_critic(
         for `focuscrawl.taxonomy.choose_min_examples`
     uniform_prior : whether to use the same Pr(c) for every class
     calibrate : whether the critic calibrates its judgements by default
+    all_words : whether naive Bayes keeps rare words and words that all classes share, as in [A02]
     random_state : seed of the samples of examples and of the folds
     progress : reports the number of pages read
 
@@ -133,6 +135,7 @@ def train_critic(
         kind=kind,
         uniform_prior=uniform_prior,
         calibrate=calibrate,
+        all_words=all_words,
         random_state=random_state,
     )
     return replace(
@@ -152,9 +155,10 @@ def train_on_bags(
     kind: str = DEFAULT_KIND,
     uniform_prior: bool = False,
     calibrate: bool = False,
+    all_words: bool = False,
     random_state: int = 0,
 ) -> TrainedCritic:
-    """Train a critic on bags of words; parameters as in `train_critic`.
+    """Train a critic on bags of words of pages; parameters as in `train_critic`.
 
     Parameters
     ----------
@@ -171,7 +175,7 @@ def train_on_bags(
             f"the readable examples have {len(set(topics))} topics; a critic needs at least two: "
             "add examples of other topics"
         )
-    trainer = _make_trainer(usable, kind, uniform_prior)
+    trainer = _make_trainer(usable, kind, uniform_prior, all_words=all_words)
     if trainer.is_indistinct:
         raise UserError(
             f"the words of the {len(usable)} readable examples do not distinguish their topics; "
@@ -192,7 +196,7 @@ def train_on_bags(
 def held_out_posteriors(
     usable: Sequence[LabelledBag], *, kind: str, uniform_prior: bool = False, random_state: int = 0
 ) -> NDArray[np.float64]:
-    """Cross-validate a critic; parameters as in `train_on_bags`, for at least two classes.
+    """Cross-validate a critic with at least two classes; parameters as in `train_on_bags`.
 
     Returns
     -------
@@ -203,12 +207,12 @@ def held_out_posteriors(
 
 
 def _make_trainer(
-    usable: Sequence[LabelledBag], kind: str, uniform_prior: bool
+    usable: Sequence[LabelledBag], kind: str, uniform_prior: bool, *, all_words: bool = False
 ) -> _NaiveBayesTrainer | _LogisticTrainer:
     bags, topics = [bag for _, bag in usable], [leaf for (_, leaf), _ in usable]
     if kind == LogisticModel.kind:
         return _LogisticTrainer(bags, topics, uniform_prior)
-    return _NaiveBayesTrainer(bags, topics, KINDS[kind], uniform_prior)
+    return _NaiveBayesTrainer(bags, topics, KINDS[kind], uniform_prior, all_words=all_words)
 
 
 class _NaiveBayesTrainer:
@@ -221,17 +225,24 @@ class _NaiveBayesTrainer:
     """
 
     def __init__(
-        self, bags: Sequence[Bag], topics: list[str], kind: type[NaiveBayes], uniform_prior: bool
+        self,
+        bags: Sequence[Bag],
+        topics: list[str],
+        kind: type[NaiveBayes],
+        uniform_prior: bool,
+        *,
+        all_words: bool,
     ) -> None:
         self._languages = detect_languages(bags)
         self._rows = TrainingRows.from_bags(to_terms(bags, self._languages), topics)
-        self._counts = self._rows.count()
+        self._all_words = all_words
+        self._counts = self._count()
         self._kind, self._uniform_prior = kind, uniform_prior
         self.truth = self._rows.truth
         self.is_indistinct = not self._counts.words
 
     def model(self) -> NaiveBayes:
-        """Return the model of all examples."""
+        """Return the model trained on all examples."""
         return self._kind(
             self._counts, uniform_prior=self._uniform_prior, languages=self._languages
         )
@@ -239,19 +250,24 @@ class _NaiveBayesTrainer:
     def cross_validate(
         self, folds: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return held-out log-posteriors (n, n_classes) and numbers of known words (n,)."""
+        """Return held-out log-probabilities (n, n_classes) and the words per page (n,)."""
         rows = self._rows
         held_out = np.full((len(rows), len(rows.classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         lengths = np.zeros(len(rows))
         for fold in np.unique(folds):
             test = np.flatnonzero(folds == fold)
-            counts = rows.count(np.flatnonzero(folds != fold))
+            counts = self._count(np.flatnonzero(folds != fold))
             fitted = self._kind(counts, uniform_prior=self._uniform_prior)
             part = rows.rows(test, counts.words)
             columns = np.searchsorted(rows.classes, counts.classes)
             held_out[np.ix_(test, columns)] = fitted.log_posteriors_of_rows(part)
             lengths[test] = part.lengths()
         return held_out, lengths
+
+    def _count(self, chosen: NDArray[np.int64] | None = None) -> ClassCounts:
+        if self._all_words:
+            return self._rows.count(chosen, min_df=1, max_df=1.0)
+        return self._rows.count(chosen)
 
 
 class _LogisticTrainer:
@@ -278,7 +294,7 @@ class _LogisticTrainer:
         self._scale = 1.0
 
     def model(self) -> LogisticModel:
-        """Return the model of all examples, with log-odds scaled by the last cross-validation."""
+        """Return the model trained on all examples, scaled as in the last cross-validation."""
         words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
         link_model = NaiveBayes(
@@ -290,7 +306,7 @@ class _LogisticTrainer:
     def cross_validate(
         self, folds: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return held-out log-posteriors (n, n_classes), scaled, and numbers of words (n,)."""
+        """Return scaled held-out log-probabilities (n, n_classes) and the words per page (n,)."""
         held_out = np.full((len(self.truth), len(self._classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         for fold in np.unique(folds):
             test, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -341,7 +357,7 @@ def _digest_examples(usable: Sequence[LabelledBag]) -> str:
 
 
 def parse_topic_name(name: str | None) -> str:
-    """Return the topic path of the class that a user names; ``/good`` for None.
+    """Return the topic path of the class that a user names; ``/good`` if the name is None.
 
     Raises
     ------
@@ -478,7 +494,7 @@ def sample_unlabelled_pages(
     random_state: int,
     progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
-    """Sample unlabelled pages from the first recordings that together contain enough pages.
+    """Sample unlabelled pages from the first recordings that together have enough pages.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """The file format of all models: critics, apprentices and path models.
 
-A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest has
-the kind and format of the model, further facts, and the SHA-256 of every file and of itself. The
-files contain no timestamps, so equal models have equal bytes. Reading runs no code and checks
-every digest.
+A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest
+contains the kind and format of the model, further facts, and the SHA-256 digests of every file and
+of the manifest itself. The files of a model contain no timestamps, so equal models have equal
+bytes. Reading a model runs no code from its files, and checks every digest.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,8 +64,8 @@ class ModelFormat:
     files: tuple[str, ...]
     command: str
 
-    def exists_in(self, folder: Path) -> bool:
-        """Return whether a folder contains a model of this format, damaged or not."""
+    def exists_in(self, folder: Traversable) -> bool:
+        """Return whether a folder contains a model of this format, intact or damaged."""
         try:
             manifest = json.loads(read_regular(folder / MANIFEST))
         except (OSError, ValueError, RecursionError, UserError):
@@ -72,7 +73,7 @@ class ModelFormat:
         return isinstance(manifest, dict) and manifest.get("kind") in self.kinds
 
     def check_output(self, out: Path, *, force: bool | None = None) -> None:
-        """Raise `UserError` unless a model may be written to `out`; call this before training.
+        """Raise `UserError` if no model may be written to `out`; call this before training.
 
         Parameters
         ----------
@@ -195,8 +196,31 @@ class ModelFormat:
         )
 
 
+def find_model_folder(spec: str) -> Traversable | None:
+    """Return the folder of the model `spec`, a path or a name in ``models``, or None.
+
+    The folder may be inside the zip archive from which the package was imported.
+    """
+    path = Path(spec).expanduser()
+    if (path / MANIFEST).is_file():
+        return path
+    name = spec.removeprefix("models/")
+    if name and not Path(name).is_absolute():
+        for models in model_folders():
+            if (models / name / MANIFEST).is_file():
+                return models / name
+    return None
+
+
+def model_folders() -> list[Traversable]:
+    """Return the folders ``models`` in the current directory, beside and inside the package."""
+    package = resources.files("focuscrawl")
+    checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
+    return [Path("models"), *checkout, package / "models"]
+
+
 def error_message(error: BaseException) -> str:
-    """Return the message of an error in one line, or the name of its class."""
+    """Return the message of an error as one line; without a message, the name of its class."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""Patience: decide whether to fetch a link now or to wait for better links of busy hosts."""
+"""Patience: decides whether to fetch a link now or to wait for better links of busy hosts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ _BINS = 256  # bins of a score
 
 
 class Patience:
-    """Computes the smallest score that a link needs to be fetched before links of busy hosts.
+    """Computes the minimum score of links that are fetched before better links of busy hosts.
 
-    A link v is delayed if two conditions hold. First, a link w of a busy host justifies the wait.
-    The busy host needs s seconds per link, and `patience` is in seconds per relevant page::
+    A link is delayed if two conditions hold (better links at busy hosts, a limited budget). First,
+    the score of a better link w of a busy host must justify the wait. If the busy host needs s
+    seconds per link, a link v waits for the link w under the following condition, where `patience`
+    is in seconds per relevant page::
 
         score(w) - score(v) > s / patience
 
-    The length of the host's queue does not matter, since a fetch that is not spent on v is spent
-    on the busy host at the end of the crawl.
+    The length of the busy host's queue does not matter: a fetch that is saved now is spent on the
+    busy host at the end of the crawl.
 
-    Second, better links use up the remaining budget. With a remaining budget of B fetches, at
-    least B links must score higher than v. These links are queued links and expected new links.
-    The number of expected new links is B times the mean number of new links on the latest pages.
+    Second, there are enough better links to use up the remaining budget. With a remaining budget
+    of B fetches, at least B links must score higher than the link v. These B links are queued
+    links and expected new links. The number of expected new links is B times the mean number of
+    new links on the latest pages.
 
     Parameters
     ----------
@@ -79,7 +82,7 @@ class Patience:
 
     def _cutoff_score(self, budget_left: float) -> float:
         """Return the score that `budget_left` queued or expected links exceed; -inf if fewer."""
-        queued = _histogram(self._frontier.scores_in_queues())
+        queued = _histogram(self._frontier.halved_scores())
         new = _histogram(np.array([score for page in self._recent_scores for score in page]))
         supply = np.cumsum((queued + budget_left * new / max(len(self._recent_scores), 1))[::-1])
         at = int(np.searchsorted(supply, budget_left))

@@ -1,4 +1,4 @@
-"""Read the knowledge of a topic: seeds, keywords, predictions, the value of further visits."""
+"""Reads a knowledge file, in which earlier crawls of a topic have stored what they learned."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The record of a URL in a knowledge file; times are numbers of crawls (in replays) or days.
+    """The data of a URL in a knowledge file; times are in days (of recordings: in crawls).
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class PageRecord(NamedTuple):
 
 
 class Knowledge:
-    """An open knowledge file; keywords, exemplars and 12 bytes per URL are in memory.
+    """An open knowledge file (what earlier crawls of a topic have learned).
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this knowledge; raise UserError if its topic or critic differs."""
+        """Return this object, or raise UserError if the file is for another topic or critic."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "
@@ -138,13 +138,13 @@ class Knowledge:
 
     @property
     def now(self) -> float:
-        """The number of the next crawl, used as its time where time is counted in crawls."""
+        """The number of the next crawl, used instead of a date if time is counted in crawls."""
         return float(self.meta.get("crawls", 0)) + 1.0
 
     # -- the three knowledge bases of the paper ------------------------------------------
 
     def seeds(self, most: int = N_START_URLS) -> list[str]:
-        """Return the best start URLs by hub and authority scores (methods.md 8, seed URLs)."""
+        """Return stored start URLs, best first by hub and authority scores (methods.md 8)."""
         found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
         return [url for url in (normalize(text) for (text,) in found) if url is not None]
 
@@ -157,7 +157,7 @@ class Knowledge:
         return Keywords.from_counts(counts, relevant, other)
 
     def relevance(self, urls: Sequence[str]) -> Floats:
-        """Return the recorded relevance of URLs, float64 (n,); NaN for unknown URLs."""
+        """Return the stored relevance of n URLs, float64 (n,); NaN for URLs not in the file."""
         at = self.positions(urls)
         found = np.full(len(urls), np.nan)
         found[at >= 0] = self._relevance[at[at >= 0]]
@@ -166,8 +166,8 @@ class Knowledge:
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the expected relevance of the targets of links, float64 (n,) (methods.md 8).
 
-        A known URL has its recorded relevance. The relevance of an unknown URL is predicted from
-        the nearest pages.
+        If the knowledge file contains a URL, its expected relevance is the stored relevance.
+        Otherwise the relevance of the URL is predicted from the most similar pages in the file.
         """
         predicted = self.relevance(urls)
         new = np.flatnonzero(np.isnan(predicted)).tolist()
@@ -194,13 +194,14 @@ class Knowledge:
     # -- page by page --------------------------------------------------------------------
 
     def page(self, url: str) -> PageRecord | None:
-        """Return the record of a URL; None for an unknown URL."""
+        """Return the stored data of a URL; None for a URL that is not in the file."""
         return read_page(self._file, key_of(url))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
-        """Return the value of another visit to each URL, in the order of the keys.
+        """Return the value of fetching each stored URL again, in the order of the URL keys.
 
-        See `ChangeHistory.visit_values`. The value is 0 for URLs without a page.
+        See `ChangeHistory.visit_values`. The value of fetching a URL again is 0 if the last fetch
+        returned no page.
         """
         numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
@@ -214,7 +215,7 @@ class Knowledge:
         return np.where(table["judged"], history.visit_values(now, cheap), 0.0)
 
     def positions(self, urls: Sequence[str]) -> Ints:
-        """Return the positions of URLs in the order of their keys, int64 (n,); -1 if unknown."""
+        """Return the position of each URL in the sorted URL keys, int64 (n,); -1 if not stored."""
         if not len(self._keys) or not len(urls):
             return np.full(len(urls), -1)
         keys = url_keys(urls)
@@ -222,19 +223,19 @@ class Knowledge:
         return np.where(self._keys[at] == keys, at, -1)
 
     def urls_at(self, positions: Ints) -> list[str]:
-        """Return the URLs at some positions in the order of the keys."""
+        """Return the stored URLs at the given positions in the sorted URL keys."""
         statement = "SELECT url FROM page WHERE key = ?"
         keys = self._keys[positions].tolist()
         return [self._file.execute(statement, (key,)).fetchone()[0] for key in keys]
 
     def queued_urls(self, most: int) -> list[tuple[str, float]]:
-        """Return unfetched URLs and their last scores, the best first."""
+        """Return URLs that no earlier crawl fetched, with their last scores, the best first."""
         statement = "SELECT url, score FROM waiting ORDER BY score DESC, key LIMIT ?"
         return list(self._file.execute(statement, (most,)))
 
     @property
     def trained_apprentice(self) -> bytes | None:
-        """The last apprentice, as `Apprentice.export` bytes; None without an apprentice.
+        """The stored apprentice as bytes of `Apprentice.export`, or None if none is stored.
 
         Raises
         ------
@@ -244,7 +245,7 @@ class Knowledge:
         return _apprentice(self._file, self.path)
 
     def history(self) -> Iterator[tuple[object, ...]]:
-        """Yield one row per added crawl: number, name, time, fetches, relevant, new, ..."""
+        """Yield a row of data, such as the number of fetches, for each crawl in the file."""
         yield from self._file.execute(
             "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
             "FROM crawl ORDER BY number"
@@ -252,14 +253,14 @@ class Knowledge:
 
 
 def read_page(file: sqlite3.Connection, key: int) -> PageRecord | None:
-    """Return the record of the URL with the key `key`; None for an unknown URL."""
+    """Return the stored data of the URL with the key `key`; None if the URL is not stored."""
     columns = ", ".join(PageRecord._fields)
     row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
     return None if row is None else PageRecord(*row)
 
 
 def read_trained_apprentice(path: Path) -> bytes | None:
-    """Return `Knowledge.trained_apprentice` of a file without reading the rest of the file."""
+    """Return the apprentice in a knowledge file as bytes, without reading the rest of the file."""
     with closing(open_knowledge_file(path)) as file:
         return _apprentice(file, path)
 
@@ -277,7 +278,7 @@ def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
 
 
 def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> None:
-    """Store an apprentice in a knowledge file, replacing an earlier apprentice."""
+    """Store an apprentice in a knowledge file, in place of an earlier apprentice."""
     digest = hashlib.sha256(trained_apprentice).hexdigest()
     file.execute(
         "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
@@ -286,14 +287,14 @@ def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> Non
 
 
 def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
-    """Estimate the rate of change of pages, as a Poisson process.
+    """Estimate how often pages change, as the rate of a Poisson process.
 
     The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
-    3 (2003), section 4.2. If X of n visits at intervals of length I found a change, the rate is
-    -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is larger,
-    because several changes between two visits count as one change. In this function, I is the mean
-    interval between visits. For smoothing, `_PRIOR_VISITS` imaginary visits with the mean share of
-    changes of all pages are added to n and X.
+    3 (2003), section 4.2. If X of n visits to a page at intervals of length I found a change, the
+    rate is -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is
+    larger, because several changes between two visits count as one change. The function uses the
+    mean interval between visits as I. For smoothing, `_PRIOR_VISITS` imaginary visits are added to
+    n. The changes expected among these visits, by the mean of all pages, are added to X.
 
     Parameters
     ----------
@@ -315,7 +316,7 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
 
 
 class ChangeHistory(NamedTuple):
-    """The visits to pages, as columns of shape (n_pages,).
+    """History of the visits (fetches) of pages; each attribute is an array of shape (n_pages,).
 
     Attributes
     ----------
@@ -337,17 +338,19 @@ class ChangeHistory(NamedTuple):
     validated: Bools
 
     def changed(self, now: float) -> Floats:
-        """Return the probability that each page has changed: 1 - exp(-rate * time)."""
+        """Return the probability that each page has changed since its last visit."""
         rate = change_rate(self.accesses, self.changes, self.span)
         return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def visit_values(self, now: float, cheap: float) -> Floats:
-        """Return the value of a visit to each page, in relevant new pages per fetch.
+        """Return the value of fetching each page again, in relevant new pages per fetch.
 
-        With probability p, a page has changed. A changed page has the value r + h, its relevance
-        plus its hub score, because a changed hub has new links. The conditional request of an
-        unchanged page costs `cheap` fetches. So the value is p (r + h) / (p + (1 - p) cheap). Each
-        failure halves the value. The value is 0 after `MAX_FAILURES` failures, and for p <
+        Let p be the probability that a page has changed. A changed page has the value r + h, its
+        relevance r plus its hub score h, because a changed hub has new links. The cost of a
+        conditional request for an unchanged page is the parameter `cheap`, a fraction of a fetch.
+        The value of a visit (fetch) is p (r + h) / (p + (1 - p) cheap) with conditional requests,
+        and p (r + h) otherwise. Each failed visit halves the value of the next visit. The value of
+        a visit is 0 after `MAX_FAILURES` failed visits, and if p is below
         `MIN_CHANGE_PROBABILITY`.
 
         Parameters
@@ -364,7 +367,7 @@ class ChangeHistory(NamedTuple):
 
 
 class LinkDescriber:
-    """Extracts features of the target of a link: words of anchor and URL, and directories."""
+    """Extracts the words of anchors and URLs, and the directories of URLs, as features."""
 
     def __init__(self) -> None:
         self._hashes = WordHashes()
@@ -377,11 +380,12 @@ class LinkDescriber:
 
 
 class NeighbourPrediction:
-    """Predicts the relevance of a page from its nearest neighbours among earlier pages.
+    """Predicts the relevance of a page from the most similar pages of earlier crawls.
 
-    The similarity s is the cosine of TF-IDF vectors. The prediction is the mean relevance r of the
-    `N_NEIGHBOURS` nearest pages, weighted by s and shrunk to the mean m of all pages with the
-    weight a: (sum of s r + a m) / (sum of s + a).
+    The similarity s of two pages is the cosine of their TF-IDF vectors. Let r be the relevance of
+    each of the `N_NEIGHBOURS` most similar pages, s their similarities, m the mean relevance of
+    all pages, and w a constant weight. The prediction is (sum of s r + w m) / (sum of s + w), a
+    weighted mean of r that is shrunk towards m.
 
     Parameters
     ----------
@@ -403,7 +407,7 @@ class NeighbourPrediction:
         self._describe = LinkDescriber()
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
-        """Return the expected relevance of the targets of links, float64 (n_links,)."""
+        """Return the predicted relevance of the targets of links, float64 (n_links,)."""
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
         near = _tfidf(_binary(self._describe(urls, anchors)), self._idf) @ self._by_feature

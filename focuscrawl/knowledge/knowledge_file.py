@@ -1,4 +1,4 @@
-"""The SQLite file with the knowledge of a topic: tables, keys, checks."""
+"""Opens and checks the SQLite file that stores what crawls have learned about a topic."""
 
 from __future__ import annotations
 
@@ -82,20 +82,20 @@ _HEAD = 100  # bytes of a SQLite header
 
 
 def url_keys(urls: Sequence[str]) -> Ints:
-    """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` have the same key.
+    """Return an integer key per normalised URL, int64 (n,), the same for ``http`` and ``https``.
 
-    The probability that two of a million URLs have the same key is 3 in 10^8.
+    The probability that any two of a million different URLs have the same key is 3 in 10^8.
     """
     return unsigned_keys_of([schemeless(url) for url in urls]).view(np.int64)
 
 
 def key_of(url: str) -> int:
-    """Return the key of one URL."""
+    """Return the integer key of one URL, as `url_keys` does."""
     return int(url_keys([url])[0])
 
 
 class FetchRecord(NamedTuple):
-    """A fetch of a crawl.
+    """One fetch of a crawl, with the data that a knowledge file stores.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class FetchRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class CrawlRecord:
-    """A finished crawl, for `add_crawl`.
+    """The data of a finished crawl that `add_crawl` adds to a knowledge file.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ class CrawlRecord:
 
 
 class UpdateCounts(NamedTuple):
-    """Numbers of fetches of an added crawl: the total, and the number per outcome."""
+    """Number of fetches of a crawl that was added to a knowledge file, in total and by outcome."""
 
     fetches: int = 0
     relevant: int = 0
@@ -158,7 +158,7 @@ class UpdateCounts(NamedTuple):
 
 
 def open_knowledge_file(path: Path) -> sqlite3.Connection:
-    """Open a knowledge file for reading; the file cannot execute code.
+    """Open a knowledge file for reading, without running any code in the file.
 
     Raises
     ------
@@ -200,15 +200,15 @@ def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -
 
 
 def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
-    """Return the table ``meta``."""
+    """Return the table ``meta`` of a knowledge file as a dict."""
     return dict(connection.execute("SELECT key, value FROM meta"))
 
 
 @contextmanager
 def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a copy of a knowledge file, or a new file; after success, the copy replaces the file.
+    """Open a draft: a copy of a knowledge file, or a new file; on success, it replaces the file.
 
-    Other processes wait until the file is replaced.
+    Other processes that write the knowledge file wait until the file is replaced.
 
     Raises
     ------
@@ -283,7 +283,7 @@ class _CheckedDatabase(Database):
     """A connection that raises `UserError` whenever it finds damage in the file."""
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
-        """Execute a statement."""
+        """Execute an SQL statement."""
         cursor: sqlite3.Cursor = self.cursor(_CheckedCursor)
         return cursor.execute(*statement)
 

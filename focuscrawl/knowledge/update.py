@@ -47,9 +47,10 @@ class AlreadyLearnedError(UserError):
 
 
 def add_crawl(path: Path, crawl: CrawlRecord) -> UpdateCounts:
-    """Add a crawl to the knowledge file at `path`; create a missing file.
+    """Add a crawl to the knowledge file at `path`; create the file if it does not exist.
 
-    The file is replaced at the end. After an error, the old file is unchanged.
+    At the end, the updated knowledge file replaces the old knowledge file. After an error, the old
+    knowledge file is unchanged.
 
     Raises
     ------
@@ -190,7 +191,7 @@ class _Update:
             self._describe_pages()
 
     def finish(self, queued: Iterable[tuple[str, float]]) -> UpdateCounts:
-        """Write the counts and the queued URLs, and limit the size of every table."""
+        """Write word counts and queued URLs to the file, and limit the size of every table."""
         self._describe_pages()
         file = self._file
         file.executemany(

@@ -1,5 +1,5 @@
-"""The lab: studies that compare strategies on recordings of the Web with the live crawl engine.
+"""The lab runs studies, which compare crawl strategies on recordings (saved web pages).
 
-The package reads study files, runs each crawl in a child process, and computes tables and figures.
-`focuscrawl.report` shows single crawls.
+The package `lab` reads study files, runs each crawl in a child process, and computes tables and
+figures. The package `focuscrawl.report` reports on single crawls.
 """

@@ -1,9 +1,9 @@
-"""Evaluation of crawls by labels and by a second classifier that guides no crawl.
+"""Evaluates crawls by page labels and by a second classifier that does not guide the crawl.
 
-A crawl also collects off-topic pages that the crawl's critic wrongly judges relevant. The lab
-therefore also measures results by labels and by a second classifier. The first measure uses the
-``test`` rows of the labels, on which no critic is trained. The second measure uses a classifier of
-another family, which is trained on the ``test`` rows only.
+A crawl also collects off-topic pages that the crawl's critic (classifier) wrongly judges relevant.
+The lab therefore also measures results by labels and by a second classifier. The lab uses the
+``test`` rows of the label table, on which no critic is trained. The second classifier is of
+another kind than the critic, and is trained on the ``test`` rows only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXAMPLES_PER_TOPIC = 400  # at most, to train the judge
 
 
 class Evaluation(NamedTuple):
-    """Relevance of n pages according to an evaluator.
+    """Relevance of n pages by page labels and by an independent classifier.
 
     Attributes
     ----------
@@ -50,12 +50,12 @@ class Evaluation(NamedTuple):
 
 
 class Evaluator:
-    """Measures how relevant the fetched pages of crawls are.
+    """Measures the relevance of fetched pages by page labels and by an independent classifier.
 
     Parameters
     ----------
     web : Web
-        Recorded web that contains the pages.
+        Recording (saved web pages) that contains the pages.
     labels : Sequence[Label]
         Labels of the web's pages. Only ``test`` rows are used.
     judge : TopicModel
@@ -73,7 +73,7 @@ class Evaluator:
         self._posteriors: dict[str, Floats] = {}
 
     def evaluate(self, topic: str, urls: Sequence[str]) -> Evaluation:
-        """Evaluate pages for a topic; each page is read and classified once for all runs.
+        """Evaluate pages for a topic; each page is read and classified once for all crawls.
 
         Parameters
         ----------
@@ -102,10 +102,10 @@ class Evaluator:
 
 
 def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
-    """Return a dict from the name of each recorded web of a study to its evaluator.
+    """Return a dict from the name of each recording of a study to its evaluator.
 
-    The result lacks webs that name no evaluator and have too few ``test`` rows to train an
-    evaluator.
+    The result has no entry for a recording for which the study file gives no evaluator and which
+    has too few ``test`` labels to train an evaluator.
 
     Raises
     ------
@@ -123,12 +123,12 @@ def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, 
 
 
 def create_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -> Evaluator | None:
-    """Return the evaluator of a web's crawls, or None if the web has too few ``test`` rows.
+    """Return the evaluator for a web's crawls, or None if too few labels are ``test`` rows.
 
     Parameters
     ----------
     web : Web
-        Recorded web of the crawls.
+        Recording (saved web pages) that the crawls replay.
     labels : str
         CSV file of page labels.
     critic : str

@@ -1,6 +1,7 @@
-"""The judgements and links of all pages of a recorded web, and the best possible crawl of the web.
+"""Relevance and links of all pages of a recording, and the loss of an ideal crawl.
 
-The judgements are kept in the cache folder. Judging fifty thousand pages takes a minute or two.
+The critic's judgements of the pages are kept in the cache folder. Judging fifty thousand pages
+takes one or two minutes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JudgedWeb:
-    """The judgements and links of all pages of a recorded web.
+    """The critic's judgements of all pages of a recording, and the links of the pages.
 
-    Pages are numbered in the order of recording.
+    Pages are numbered in the order in which the pages were recorded.
 
     Attributes
     ----------
@@ -64,7 +65,7 @@ class JudgedWeb:
     targets: Ints
 
     def links(self, page: int) -> list[int]:
-        """Return the pages that `page` links to."""
+        """Return the indices of the pages that `page` links to."""
         found: list[int] = self.targets[self.bounds[page] : self.bounds[page + 1]].tolist()
         return found
 
@@ -75,7 +76,7 @@ class JudgedWeb:
         return np.minimum(sums, 1.0)
 
     def reachable(self, seeds: list[int]) -> list[int]:
-        """Return the pages that a crawl from `seeds` without a budget fetches, without copies."""
+        """Return the pages that an unlimited crawl from `seeds` fetches, except duplicates."""
         stack, seen, fetched = list(seeds), set(seeds), _Fetched(self)
         reached = []
         while stack:
@@ -93,7 +94,8 @@ class JudgedWeb:
     def oracle_loss(self, seeds: list[int], relevance: Floats, budget: int) -> float:
         """Return the loss rate of a greedy crawl that knows every page's relevance [methods.md 1].
 
-        If the greedy crawl runs out of links, the remaining fetches of the budget count as lost.
+        If the greedy crawl runs out of links, the remaining fetches of the budget count as
+        irrelevant fetches.
         """
         heap = [(-np.inf, page) for page in seeds]
         seen, fetched = set(seeds), _Fetched(self)
@@ -113,7 +115,7 @@ class JudgedWeb:
         return float(1.0 - harvest / budget)
 
     def page_indices(self, urls: Sequence[str]) -> list[int]:
-        """Return the indices of the pages with these URLs; unknown URLs are skipped."""
+        """Return the indices of the pages with the given URLs; URLs without a page are skipped."""
         known = {url: i for i, url in enumerate(self.urls)}
         return [known[url] for url in urls if url in known]
 
@@ -138,12 +140,12 @@ class _Fetched:
 
 
 def judge_web(web: Web, critic: Critic) -> JudgedWeb:
-    """Judge every page of `web`, or load the judgements from the cache.
+    """Judge every page of `web` with `critic`, or load earlier judgements from the cache.
 
     Parameters
     ----------
     web : Web
-        Recorded web.
+        Recording (saved web pages).
     critic : Critic
         Critic with classes; its focus does not matter.
     """

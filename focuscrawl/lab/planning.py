@@ -1,4 +1,4 @@
-"""Plans a study: trains critics, draws samples of seeds, computes budgets, and lists the runs."""
+"""Plans a study: trains critics, samples start pages, computes budgets, and lists the crawls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
-    """Return all runs of `study`, sorted so that each run follows the runs on which it depends.
+    """Return the crawls (runs) of a study, each after the crawls on which it depends.
 
     Parameters
     ----------
@@ -57,7 +57,9 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
     for study_web in study.webs:
         web = open_web(study_web.recording)
         critic = study_web.critic or str(
-            load_or_train_critic(study_web.labels, web, study_web.kind)
+            load_or_train_critic(
+                study_web.labels, web, study_web.kind, all_words=study_web.all_words
+            )
         )
         judges = [load_critic(critic, topic) for topic in study_web.topics]
         check_option_values(study.contenders, judges[0], web, study_web.topics[0])
@@ -104,11 +106,11 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 
 
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
-    """Return the start URLs of a seed sample (draw).
+    """Return the start URLs of the sample with the number `draw`.
 
-    Start URLs are the URLs of the web's portal, if the web has a portal. Otherwise sample 0
-    contains the URLs of the seeds file, and samples 1, 2, ... are random samples of the training
-    examples.
+    If the study gives a portal file for the web, the start URLs are the URLs in the portal file.
+    Otherwise sample 0 contains the URLs of the seeds file, and samples 1, 2, ... are random
+    samples of the training examples.
 
     Raises
     ------
@@ -135,7 +137,7 @@ def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str
 def draw_other_seeds(
     study_web: StudyWeb, web: Web, topic: str, number: tuple[int, int], excluded: Sequence[str]
 ) -> list[str]:
-    """Return a sample of the training examples that shares no URL with `excluded`.
+    """Return a random sample of the training URLs that are not in `excluded`.
 
     Parameters
     ----------
@@ -170,14 +172,14 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
 def sample(
     items: Sequence[T], size: int, seed: int | tuple[int, int] | np.random.Generator
 ) -> list[T]:
-    """Return a random sample of `size` items in their order, or all items if `size` is larger."""
+    """Return a random sample of at most `size` items, in the order of `items`."""
     size = min(size, len(items))
     chosen = np.random.default_rng(seed).choice(len(items), size, replace=False)
     return [items[i] for i in sorted(chosen)]
 
 
 class ReachablePages:
-    """Pages of a web that a crawl can reach from one sample of seeds.
+    """Pages of a recording that a crawl can reach from given start pages.
 
     Parameters
     ----------
@@ -197,7 +199,7 @@ class ReachablePages:
         self._seeds = [] if whole is None else whole.page_indices(seeds)
 
     def budget(self, wanted: float, most: int) -> int:
-        """Return a budget in fetches; `wanted` < 1 is a share of the reachable relevant pages."""
+        """Return a budget; `wanted` is in fetches, or below 1 a share of the relevant pages."""
         if wanted >= 1:
             return int(wanted)
         if self._whole is None or self._relevance is None:
@@ -210,14 +212,14 @@ class ReachablePages:
         return max(1, min(most, round(wanted * relevant)))
 
     def oracle_loss(self, budget: int) -> float:
-        """Return the loss rate of the greedy oracle; NaN for a critic without classes."""
+        """Return the loss rate of a greedy crawl that knows the relevance of all pages, or NaN."""
         if self._whole is None or self._relevance is None:
             return math.nan
         return self._whole.oracle_loss(self._seeds, self._relevance, budget)
 
 
 def check_strategies(study: Study) -> None:
-    """Raise `UserError` for an unknown strategy or option, before any crawl starts."""
+    """Raise `UserError` if a study names an unknown strategy or strategy option."""
     for contender in study.contenders:
         known = [*inspect.signature(find_strategy(contender.strategy)).parameters][1:]
         for option in contender.options:
@@ -231,7 +233,7 @@ def check_strategies(study: Study) -> None:
 def check_option_values(
     contenders: Sequence[Contender], critic: Critic, web: Web, topic: str
 ) -> None:
-    """Raise `UserError` for an option value that a strategy rejects, before any crawl starts."""
+    """Raise `UserError` if a strategy of a study rejects the value of an option."""
     context = StrategyContext(critic, 0, web, (topic,))
     for each in contenders:
         if each.options:
@@ -265,30 +267,36 @@ def _apprentice_options(teacher: Contender, study: Study) -> tuple[dict[str, Any
 
 
 def slug(name: str) -> str:
-    """Return the folder name of a topic or label."""
+    """Return the folder name for a topic path or a strategy's label."""
     return name.strip("/").replace("/", "_")
 
 
-def load_or_train_critic(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path:
-    """Return the folder of the critic trained on a web's labels, from the cache if possible.
+def load_or_train_critic(
+    labels: str, web: Web, kind: str = NaiveBayes.kind, *, all_words: bool = False
+) -> Path:
+    """Return the folder of the critic for a web's labels; train the critic if it is not cached.
 
     Parameters
     ----------
     labels : str
         CSV file of page labels.
     web : Web
-        Recorded web that contains the labelled pages.
+        Recording (saved web pages) that contains the labelled pages.
     kind : str
         Kind of critic; naive Bayes, the papers' critic, by default.
+    all_words : bool
+        Whether naive Bayes keeps every word of the training pages.
 
     Raises
     ------
     UserError
         The CSV file cannot be read.
     """
-    folder = critic_cache_folder(labels, web, "" if kind == NaiveBayes.kind else f"-{kind}")
+    ending = ("" if kind == NaiveBayes.kind else f"-{kind}") + "-all-words" * all_words
+    folder = critic_cache_folder(labels, web, ending)
     if not folder.exists():
-        cache_critic(train_critic(read_labels(labels), web, kind=kind), folder)
+        trained = train_critic(read_labels(labels), web, kind=kind, all_words=all_words)
+        cache_critic(trained, folder)
     return folder
 
 

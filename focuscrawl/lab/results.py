@@ -1,6 +1,7 @@
-"""Results of a study on disk: a table of all fetches, a table of all runs, and the study's title.
+"""Reads and writes the results of a study: a table of fetches and a table of crawls (runs).
 
-Repeated runs of a study write the same tables, except for the columns in `COST`.
+If a study is repeated, the tables are the same, except for the columns in `COST` (time and
+memory).
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ _NUMBERS = ("draw", "budget", "fetches", "loss", "harvest", "oracle", *COST)
 
 @contextmanager
 def report_damage(path: Path, remedy: str = "") -> Iterator[None]:
-    """Turn errors from reading a file of a study into a one-line `UserError`.
+    """Convert errors while reading a study's file into a one-line `UserError`.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ def report_damage(path: Path, remedy: str = "") -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Results:
-    """Results of a study.
+    """The results of a study, as read from the folder of the study.
 
     Attributes
     ----------
@@ -141,7 +142,7 @@ class Results:
 
     @classmethod
     def open(cls, folder: Path) -> Results:
-        """Open the results of ``focuscrawl lab run`` in `folder`.
+        """Open the results that ``focuscrawl lab run`` has written to `folder`.
 
         Raises
         ------
@@ -198,7 +199,7 @@ class Results:
             return pd.read_parquet(path, columns=wanted, filters=filters or None)
 
     def iter_runs(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
-        """Yield each run of a web (row of `runs`) with its fetches; only one run is in memory."""
+        """Yield each crawl of a web (a row of `runs`) with the table of the crawl's fetches."""
         with pq.ParquetFile(self.folder / FETCHES) as file:
             for i, run in enumerate(self.runs.itertuples(index=False)):
                 if run.web == web:
@@ -221,7 +222,7 @@ def _checked(about: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_fetches(pages: pd.DataFrame, path: Path) -> None:
-    """Write the fetches of one run, as `focuscrawl.report.measures.load_pages` returns them."""
+    """Write the table `pages` of one crawl's fetches to a Parquet file."""
     frame = pages.reset_index().rename(columns={"topic": "class"})
     table = pa.Table.from_pandas(frame[_PAGE.names], _PAGE, preserve_index=False)
     pq.write_table(table.replace_schema_metadata(), path, compression="zstd")
@@ -234,7 +235,7 @@ def collect_results(
     failed: Mapping[str, str],
     evaluators: Mapping[str, Evaluator],
 ) -> Results:
-    """Write the tables of all finished runs to `folder`; each run is one row group of the fetches.
+    """Write a table of all fetches and a table of all finished crawls of a study to `folder`.
 
     Parameters
     ----------

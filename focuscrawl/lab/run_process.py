@@ -1,8 +1,8 @@
-"""Runs the crawls of a study, each in a child process, several at a time.
+"""Runs the crawls of a study in parallel, each crawl in its own child process.
 
 Child processes are forked from a server process that has imported all modules. Imports in each
-child process would take a third of the time of a crawl of a few hundred pages. Each process ends
-with its run, so that runs share no state and free their memory.
+child process would take a third of the time of a crawl of a few hundred pages. A child process
+ends after one crawl, so that crawls share no state and the crawl's memory is freed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 def crawl_runs(
     runs: Sequence[Run], processes: int, *, keep: bool = False
 ) -> Iterator[tuple[Run, str | None]]:
-    """Execute the unfinished runs, `processes` at a time, and yield each run when it ends.
+    """Run the unfinished crawls of a study, `processes` at a time; yield each when it ends.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def crawl_runs(
 
 
 def runs_to_crawl(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
-    """Return unfinished runs, and finished runs with a deleted crawl that another run needs."""
+    """Return the runs (crawls of a study) that must be executed, or executed again."""
     later = _dependent_runs(runs)
     todo: set[Run] = set()
     for run in reversed(runs):
@@ -152,10 +152,10 @@ def _remove_crawls(runs: Iterable[Run], later: dict[Run, list[Run]]) -> None:
 
 
 def execute_run(run: Run) -> None:
-    """Crawl, write the fetches and the cost, and train the apprentices that other runs need.
+    """Run one crawl, write its fetches and cost, and train apprentices that other runs need.
 
-    All output goes to the log of the run. The exit code of the process is not 0 if a command fails
-    or the crawl stops early.
+    All output is written to the file ``crawl.log`` of the run. The exit code of the process is not
+    0 if a command fails or the crawl stops early.
     """
     start = time.monotonic()
     exit_with_parent()

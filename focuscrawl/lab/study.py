@@ -1,4 +1,4 @@
-"""Studies, and the runs of a study: one per web, topic, seed sample and strategy."""
+"""Data classes of a study and its runs: one crawl per web, topic, seed sample and strategy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StrictBool
 
 from focuscrawl import __version__
 from focuscrawl.crawl_config import WholeNumber  # noqa: TC001 - pydantic reads the annotations
@@ -65,7 +65,7 @@ _STRICT = ConfigDict(extra="forbid")
 
 @dataclass(frozen=True)
 class StudyWeb:
-    """A recorded web of a study.
+    """A recording (saved web pages) of a study, with its page labels, topics and seeds.
 
     Attributes
     ----------
@@ -80,6 +80,9 @@ class StudyWeb:
         Trained critic; None trains a critic from `labels`.
     kind : str
         Kind of the trained critic; naive Bayes, the papers' critic, by default.
+    all_words : bool
+        Whether naive Bayes is trained on all words, as in the papers, and not on a pruned
+        vocabulary.
     seeds_per_draw : int
         Number of seeds in each draw after the first, which uses `seeds`.
     topics : tuple[str, ...]
@@ -106,11 +109,12 @@ class StudyWeb:
     phrases: _Table = field(default_factory=dict)
     evaluator: _Text | None = None
     kind: _Text = NaiveBayes.kind
+    all_words: StrictBool = False
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy with its options and its label in tables.
+    """A strategy that a study compares, with its options and its label in tables.
 
     Attributes
     ----------
@@ -130,6 +134,8 @@ class Contender:
         that this contender starts with [methods.md 8].
     seeds : int
         Set of start URLs: 0 is the set of the draw; 1, 2, ... are disjoint sets.
+    settings : dict[str, Any]
+        Settings of the crawl, as in ``-s NAME=VALUE``.
     """
 
     __pydantic_config__ = _STRICT
@@ -142,17 +148,18 @@ class Contender:
     budget: _Fetches | None = None
     knows: _Text | None = None
     seeds: WholeNumber = 0
+    settings: _Table = field(default_factory=dict)
 
     @property
     def depends_on(self) -> list[str]:
-        """Labels of the contenders whose crawls must finish before this contender's crawls."""
+        """Labels of the strategies whose crawls must finish before the crawls of this strategy."""
         labels = (self.trained_on, self.within, self.knows)
         return [label for label in labels if label is not None]
 
 
 @dataclass(frozen=True)
 class Study:
-    """Content of a study file.
+    """The content of a study file, which describes the crawls of a study.
 
     Attributes
     ----------
@@ -187,7 +194,7 @@ _RECORD = "run.json"
 
 @dataclass(frozen=True, eq=False)  # compared by identity, since options are not hashable
 class Run:
-    """One crawl of a study.
+    """One crawl of a study, with its inputs, its files and its dependencies.
 
     Attributes
     ----------
@@ -233,27 +240,27 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Name of the run in messages."""
+        """Name of the crawl in messages, with web, topic, seed sample and strategy."""
         return f"{self.web} {self.topic}, draw {self.draw}, {self.contender.label}"
 
     @property
     def depends_on(self) -> list[Run]:
-        """Runs that must finish before this run."""
+        """The runs (crawls) that must finish before this run starts."""
         runs = (self.trained_on, self.within, self.knowledge_from)
         return [run for run in runs if run is not None]
 
     @property
     def fetches_path(self) -> Path:
-        """Path of the fetches."""
+        """Path of the file with the table of the crawl's fetches."""
         return self.folder / "fetches.parquet"
 
     @property
     def crawl_dir(self) -> Path:
-        """Folder of the crawl; deleted when no run needs the crawl."""
+        """Folder of the crawl, which is deleted when no other run needs the folder."""
         return self.folder / "crawl"
 
     def apprentice_path(self, options: Mapping[str, Any]) -> Path:
-        """Return the folder of the apprentice with `options` trained on this crawl."""
+        """Return the folder of the apprentice that is trained on this crawl with `options`."""
         if not options:
             return self.folder / "apprentice"
         digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
@@ -261,17 +268,17 @@ class Run:
 
     @property
     def knowledge_path(self) -> Path:
-        """Path of the knowledge file after this crawl."""
+        """Path of the knowledge file to which the crawl is added."""
         return self.folder / "knowledge.db"
 
     @property
     def log_path(self) -> Path:
-        """Path of the log of the run's process."""
+        """Path of the log file of the process that runs the crawl."""
         return self.folder / "crawl.log"
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Inputs that determine the fetches; a result with other inputs is not reused."""
+        """Inputs that determine the fetches; results are reused only for equal inputs."""
         return {
             "recording": self.recording,
             "critic": self.critic,
@@ -282,6 +289,7 @@ class Run:
             "random_state": self.draw,
             "strategy": self.contender.strategy,
             "options": self.contender.options,
+            "settings": self.contender.settings,
             "trained_on": self.trained_on and self.trained_on.conditions,
             "within": self.within and self.within.conditions,
             **({"knows": self.knowledge_from.conditions} if self.knowledge_from else {}),
@@ -290,7 +298,7 @@ class Run:
 
     @property
     def is_done(self) -> bool:
-        """Whether a finished result with the same `conditions` exists."""
+        """Whether the folder has a finished result of a crawl with the same `conditions`."""
         # through JSON, since a list of options may be a tuple in the study
         record = read_run_record(self.folder / _RECORD)
         same = record.get("terms") == json.loads(json.dumps(self.conditions))
@@ -302,7 +310,7 @@ class Run:
 
     @property
     def cost(self) -> dict[str, float]:
-        """Cost of the process: ``seconds``, ``cpu_seconds``, and peak memory ``megabytes``."""
+        """Cost of the crawl: ``seconds``, ``cpu_seconds``, and peak memory in ``megabytes``."""
         cost: dict[str, float] = read_run_record(self.folder / _RECORD)["cost"]
         return cost
 
@@ -316,7 +324,7 @@ class Run:
         return not self.crawl_dir.exists() or lacks_apprentice or lacks_knowledge
 
     def record_done(self, cost: dict[str, float]) -> None:
-        """Record that the run is done, as the last step of the run's process."""
+        """Write a file with the cost of the crawl, which marks the crawl as finished."""
         unfinished = self.folder / f"{_RECORD}.part"
         unfinished.write_text(
             json.dumps({"terms": self.conditions, "cost": cost}), encoding="utf-8"
@@ -324,7 +332,7 @@ class Run:
         unfinished.replace(self.folder / _RECORD)
 
     def crawl_command(self) -> list[str]:
-        """Return the command line that crawls."""
+        """Return the command line that runs the crawl."""
         arguments = {
             "topic": self.topic,
             "seeds": self.folder / "seeds.txt",
@@ -344,9 +352,8 @@ class Run:
         settings = {
             "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
             "FOCUSCRAWL_PROGRESS": 0,
-            "FOCUSCRAWL_LIMITS": 0,  # compares the strategies, not the limits
-            "FOCUSCRAWL_NEAR_DUPLICATES": 0,
             "LOG_LEVEL": "WARNING",
+            **self.contender.settings,
         }
         given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
         given += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
@@ -368,7 +375,7 @@ class Run:
         return [*command, "--out", str(self.apprentice_path(options))]
 
     def learn_command(self) -> list[str]:
-        """Return the command line that adds the crawl to its knowledge [methods.md 8]."""
+        """Return the command line that adds the crawl to the knowledge file [methods.md 8]."""
         command = ["focuscrawl", "knowledge", "learn", str(self.crawl_dir)]
         return [*command, "--topic", self.topic, "--out", str(self.knowledge_path)]
 
@@ -385,7 +392,7 @@ def _is_complete_parquet(parquet: Path) -> bool:
 
 
 def read_run_record(path: Path) -> dict[str, Any]:
-    """Return the JSON record of a finished run or task; an empty dict if there is none."""
+    """Read the JSON file that a finished run or task has written; empty if it does not exist."""
     try:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

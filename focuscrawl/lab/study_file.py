@@ -1,4 +1,6 @@
-"""Reading of study files (TOML). Errors are found before the first crawl starts.
+"""Reads study files (TOML), which describe the crawls of a study.
+
+Errors in a study file are found before the first crawl starts.
 
 The keys of a study file are the fields of `Study`, `StudyWeb` and `Contender`.
 """
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_STRATEGIES
+from focuscrawl.critic.classifiers import KINDS
 from focuscrawl.critic.training import TRAINABLE_KINDS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import parse_toml, read_csv_rows, read_regular_text, validate
@@ -28,7 +31,7 @@ _LONGEST = 120  # characters
 
 
 def read_study(path: Path) -> Study:
-    """Read a study file (TOML) and replace ``$NAME`` and ``${NAME}`` by environment variables.
+    """Read a study file (TOML); ``$NAME`` and ``${NAME}`` are environment variables.
 
     Raises
     ------
@@ -98,6 +101,8 @@ def _web(name: str, given: dict[str, Any]) -> StudyWeb:
         raise UserError(
             f"{name}: kind must be one of {', '.join(TRAINABLE_KINDS)}, not {web.kind!r}"
         )
+    if web.all_words and web.kind not in KINDS:
+        raise UserError(f"{name}: all_words requires the kind {' or '.join(KINDS)}")
     named = web.topics if "topics" in given else _topics_of(name, web.seeds or "")
     left_out = set(map(normalise, without))
     topics = dict.fromkeys(each for each in map(normalise, named) if each not in left_out)

@@ -1,6 +1,6 @@
 """HTML report of a study, with its loss curves and tables.
 
-Figures are matplotlib figures made without pyplot.
+The report's figures are matplotlib figures created without pyplot.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Curves = dict[str, dict[str, "Floats"]]
 
 
 def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
-    """Return the loss rate over the fetches of a web, averaged over seed samples (methods.md 1).
+    """Return the mean loss rate over seed samples after each percent of the budget.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def topic_figure(curves: Mapping[str, Floats], budget: float, strategies: list[s
 
 
 def web_figure(curves: Curves, strategies: list[str]) -> Figure:
-    """Draw the median loss curve over a web's topics, for strategies that ran on all topics."""
+    """Draw the median loss curve over a web's topics, per strategy that ran on all topics."""
     topics = curves.values()
     medians = {
         label: np.median([found[label] for found in topics], axis=0)
@@ -154,7 +154,7 @@ def _figure(
 
 
 class Picture(NamedTuple):
-    """A figure of the report with its file name and caption."""
+    """A figure of a study's report with its file name and caption."""
 
     name: str
     caption: str
@@ -162,7 +162,7 @@ class Picture(NamedTuple):
 
 
 def report_files(results: Results, *, csv: bool = False) -> dict[str, bytes]:
-    """Return the content of each file of a report by file name.
+    """Return a dict from the name of each file of a study's report to its content.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tables of a study: long tables for pandas, and formatted tables for reports."""
+"""Computes the tables of a study, for pandas and for reports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _OVERALL = ("judges", "strategies", "learning")  # tables without a row for each
 
 
 def mean_losses(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the mean loss over seed samples: one row per topic, one column per strategy.
+    """Return the mean loss over seed samples, with a row per topic and a column per strategy.
 
     Parameters
     ----------
@@ -144,15 +144,16 @@ def by_strategy(
 
 
 def mean_ranks(mean: pd.DataFrame) -> pd.Series[float]:
-    """Return the mean rank of each column over the rows; rank 1 is the least loss.
+    """Return the mean rank of each column over all rows; rank 1 has the lowest loss.
 
-    Columns with a missing entry are dropped, since ranks among fewer columns are not comparable.
+    Columns with a missing value are dropped, since ranks among different numbers of columns are
+    not comparable.
     """
     return mean.dropna(axis="columns").rank(axis="columns").mean()
 
 
 def friedman(mean: pd.DataFrame) -> float:
-    """Return the p-value of Friedman's test that all columns rank alike; NaN for too few data."""
+    """Return the p-value of Friedman's test that all columns rank alike, or NaN."""
     whole = mean.dropna(axis="columns")
     if min(len(whole), len(whole.columns)) < 3 or (whole.nunique(axis="columns") == 1).all():
         return float("nan")
@@ -185,10 +186,10 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 
 
 def knowledge_chains(results: Results) -> list[list[str]]:
-    """Return chains of labels; each contender starts with the knowledge of its predecessor.
+    """Return lists of strategies (labels) in which each strategy's crawl learns from the previous.
 
-    If several contenders start with the same knowledge, each contender is the end of its own
-    chain.
+    If several strategies start with knowledge from the same crawl, the result has one list for
+    each of these strategies.
     """
     found = []
     for last in results.strategies:
@@ -203,7 +204,7 @@ def knowledge_chains(results: Results) -> list[list[str]]:
 def chain_curves(
     results: Results, chain: list[str]
 ) -> Iterator[tuple[str, str, int, dict[str, LearningCurve]]]:
-    """Yield web, topic, draw, and learning curves of a chain with and without its knowledge."""
+    """Yield the learning curves of a chain of crawls for each web, topic and seed sample."""
     labels = [
         *chain,
         *(
@@ -228,7 +229,7 @@ def chain_curves(
 
 
 def learning_table(results: Results) -> pd.DataFrame:
-    """Return the areas below the learning curves of all chains of crawls.
+    """Return the area below the learning curve of each crawl in all chains of crawls.
 
     Returns
     -------
@@ -291,7 +292,7 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
 
 
 def summary_rows(table: pd.DataFrame) -> list[list[str]]:
-    """Return a formatted row of means over topics for each strategy in `learning_table`."""
+    """Return a row of formatted means over topics for each strategy in `learning_table`."""
     rows = []
     for label, crawl in table.groupby("strategy", sort=False):
         cells = [str(label), f"{crawl['area'].mean():.3f}"]
@@ -310,7 +311,7 @@ def summary_rows(table: pd.DataFrame) -> list[list[str]]:
 
 @dataclass(frozen=True)
 class StudyTable:
-    """A table of a study, formatted and as numbers.
+    """A table of a study's results, as formatted text and as numbers.
 
     Attributes
     ----------
@@ -344,7 +345,7 @@ class StudyTable:
 
 
 def web_tables(results: Results, web: str) -> list[StudyTable]:
-    """Return the tables of one web, by strategy, by topic and, with an evaluator, by judge."""
+    """Return the tables of one web of a study, such as the losses by strategy and by topic."""
     runs = results.runs[results.runs["web"] == web]
     baseline = results.baseline
     oracles = [label for label, name in results.strategies.items() if name == ORACLE]
@@ -378,7 +379,7 @@ def _learning(web: str, results: Results) -> list[StudyTable]:
 
 
 def format_text(results: Results) -> str:
-    """Return the tables by strategy of all webs as plain text."""
+    """Return the tables that compare the strategies on each web as plain text."""
     parts = []
     for web in dict.fromkeys(results.runs["web"]):
         names = {f"{web}-{name}" for name in _OVERALL}

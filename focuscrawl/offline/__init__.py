@@ -1,5 +1,5 @@
-"""Tasks after a crawl: train an apprentice, choose the maximum DOM offset, export knowledge.
+"""Tasks after a crawl, such as training an apprentice and exporting knowledge.
 
-The modules of this package read the store and the pages of a finished crawl. `focuscrawl.crawl`
-runs a crawl; `focuscrawl.report` reports on a crawl.
+The modules of the package `offline` read the store and the pages of a finished crawl. The package
+`focuscrawl.crawl` runs a crawl, and the package `focuscrawl.report` reports on a crawl.
 """

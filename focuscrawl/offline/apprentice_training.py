@@ -31,7 +31,7 @@ _MAX_JUDGED = 1_000_000  # judged URLs in an offline training
 
 
 def crawl_options(store: CrawlStore) -> Options | None:
-    """Return the apprentice options of a crawl; None if the crawl has another strategy.
+    """Return the options of a crawl with the strategy ``apprentice``; None for other strategies.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def train_apprentice(
     on_page: Callable[[], object] = lambda: None,
     warm_start: bool = False,
 ) -> Apprentice:
-    """Train an apprentice on all links of a crawl between fetched pages.
+    """Train an apprentice on all links between fetched pages of a finished crawl.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class _FeatureReader:
         self._pages = PageSource([web], names)
 
     def read(self, url_id: int, relevance: float) -> PageFeatures | None:
-        """Return the features of a page; None if the page no longer exists."""
+        """Return the features of a page's links; None if the page cannot be read any more."""
         page = self._pages.read_with_links(url_id, self._judge)
         if page is None:
             return None

@@ -1,7 +1,8 @@
 """Choose d_max, the largest DOM offset around a link, by cross-validation [A02 section 3.4].
 
-The cross-validation uses only the hashed features of the active groups. Dense inputs are excluded,
-because they are the same for every d_max and would leak held-out outcomes.
+The cross-validation uses only the hashed features (words near a link) of the active feature
+groups. Numeric features are excluded, because they are the same for every d_max and would leak
+held-out outcomes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _MIN_PROBABILITY = 1e-4  # predictions are clipped, as `nb` and `regression` oft
 
 
 class Trial(NamedTuple):
-    """The quality of the predictions for held-out fetches at one d_max.
+    """Quality of the predictions for held-out pages at one d_max (largest DOM offset).
 
     Attributes
     ----------
@@ -67,6 +68,7 @@ class Trial(NamedTuple):
     auc : area under the ROC curve within folds
     high, low : accuracy on relevant and on irrelevant fetches, with the threshold 1/2
         [A02 figure 6: positive, negative]
+    accuracy : accuracy on all fetches, with the threshold 1/2 and without calibration, as in [A02]
     """
 
     d_max: int
@@ -76,15 +78,21 @@ class Trial(NamedTuple):
     auc: float
     high: float
     low: float
+    accuracy: float
 
     @property
     def balanced(self) -> float:
-        """The balanced accuracy."""
+        """The balanced accuracy of the predictions."""
         return (self.high + self.low) / 2.0
 
 
-def select_d_max(trials: Sequence[Trial]) -> int:
-    """Return the smallest d_max whose log loss is within one standard error of the minimum."""
+def select_d_max(trials: Sequence[Trial], *, by_accuracy: bool = False) -> int:
+    """Return the smallest d_max with a log loss within one standard error of the best.
+
+    If `by_accuracy` is set, return the smallest d_max with the maximum accuracy [A02 section 3.4].
+    """
+    if by_accuracy:
+        return max(trials, key=lambda trial: (trial.accuracy, -trial.d_max)).d_max
     return min(trial.d_max for trial in trials if trial.excess_loss <= trial.error)
 
 
@@ -97,9 +105,9 @@ def cross_validate(
     on_page: Callable[[], object] = lambda: None,
     on_fit: Callable[[], object] = lambda: None,
 ) -> list[Trial]:
-    """Cross-validate d_max = 0, ..., `MAX_D_MAX` on the fetches of a finished crawl.
+    """Cross-validate the DOM offsets d_max = 0, ..., `MAX_D_MAX` on a finished crawl.
 
-    `Folds` describes the splits, which are the same for each call.
+    The class `Folds` splits the links into folds, which are the same for each call.
 
     Parameters
     ----------
@@ -149,7 +157,7 @@ def cross_validate(
 
 
 class WindowReader:
-    """Extracts the hashed features of pages for every d_max from 0 to `MAX_D_MAX`.
+    """Extracts the hashed features of links for every DOM offset d_max from 0 to `MAX_D_MAX`.
 
     Attributes
     ----------
@@ -164,7 +172,7 @@ class WindowReader:
         self._others = FeatureExtractor(critic, others)
 
     def add(self, url: int, page: ReadPage, relevance: float) -> None:
-        """Add the links of the page with the id `url`."""
+        """Add the features of the links of the page with the id `url`."""
         targets = page.targets
         largest = max(url, int(targets.max(initial=0)))
         for table in self.tables:
@@ -183,7 +191,7 @@ class WindowReader:
             table.add(url, replace(features, links=links))
 
     def urls(self) -> Ints:
-        """Return the ids of all URLs with links, ascending."""
+        """Return the ids of all link targets, in ascending order."""
         return np.flatnonzero(self.tables[0].url_row.data >= 0)
 
     def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
@@ -208,12 +216,12 @@ def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRo
 
 
 class Folds:
-    """Splits links into folds by their pages and by their targets.
+    """Splits links into cross-validation folds by linking page and by link target.
 
-    Links of the same page are similar, and so are links to the same URL. So pages and targets are
-    each split into folds. The model of a fold is tested on the links from the fold's pages to the
-    fold's targets. The model is trained on the links from pages of other folds to targets of other
-    folds.
+    Links of the same page are similar, and so are links to the same URL. So the linking pages are
+    split into folds, and the link targets are split into folds. The model of a fold is tested on
+    the links from the fold's pages to the fold's targets. The model of a fold is trained on the
+    links from pages of other folds to targets of other folds.
 
     Parameters
     ----------
@@ -237,13 +245,13 @@ class Folds:
             self.of_urls[linked[held_out]] = fold
 
     def link_groups(self, source: int, targets: Ints) -> Ints:
-        """Return a group id for each link of a page, by its target and the fold of the page."""
+        """Return a group id per link, computed from the link target and the fold of the page."""
         groups: Ints = targets * N_FOLDS + self.of_pages[source]
         return groups
 
 
 class FoldInstances(NamedTuple):
-    """Cross-validation instances; an instance is a target with its links from one fold's pages.
+    """Instances for cross-validation: link targets, with all their links from one fold of pages.
 
     Attributes
     ----------
@@ -260,13 +268,13 @@ class FoldInstances(NamedTuple):
 
     @classmethod
     def from_groups(cls, group: Ints, folds: Folds, relevance: Floats) -> FoldInstances:
-        """Return the instances of some groups (`Folds.link_groups`)."""
+        """Return the instances (link targets) for group ids that `Folds.link_groups` returned."""
         v = group // N_FOLDS
         return cls(group, relevance[v], group % N_FOLDS, folds.of_urls[v])
 
     @property
     def held_out(self) -> Bools:
-        """Whether a fold tests on an instance, bool (n_instances,); at most one per target."""
+        """Whether each instance is in the test set of a fold, bool (n_instances,)."""
         tested: Bools = self.page_fold == self.url_fold
         return tested
 
@@ -274,7 +282,7 @@ class FoldInstances(NamedTuple):
 def predict(
     table: LinkTable, data: FoldInstances, options: Options, on_fit: Callable[[], object]
 ) -> Floats:
-    """Predict the relevance of the held-out instances by hashed features alone.
+    """Predict the relevance of held-out link targets from the hashed features of links.
 
     Parameters
     ----------
@@ -336,7 +344,7 @@ def _check(store: CrawlStore, y: Floats) -> None:
 
 
 def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
-    """Return a trial for the predictions at each d_max, given relevance (n,) and fold (n,)."""
+    """Return the quality of the predictions at each d_max (largest DOM offset)."""
     high = y > HIGH_RELEVANCE
     calibrated = [_calibrate(each, y, fold) for each in predicted]
     p = np.clip(calibrated, _MIN_PROBABILITY, 1.0 - _MIN_PROBABILITY)
@@ -357,6 +365,7 @@ def compare_predictions(predicted: Sequence[Floats], y: Floats, fold: Ints) -> l
             auc=_auc(each, high, fold),
             high=float((p[d_max][high] > HIGH_RELEVANCE).mean()),
             low=float((p[d_max][~high] <= HIGH_RELEVANCE).mean()),
+            accuracy=float(((each > HIGH_RELEVANCE) == high).mean()),
         )
         for d_max, each in enumerate(predicted)
     ]

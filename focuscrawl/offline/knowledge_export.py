@@ -1,4 +1,4 @@
-"""Export a finished crawl to the knowledge of its topic: pages, hub scores, queued URLs."""
+"""Reads the data of a finished crawl that a knowledge file stores, such as pages and hubs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_ANCHOR_LENGTH = 80  # characters
 def read_crawl_record(
     store: CrawlStore, *, name: str, on_page: Callable[[], object] = lambda: None
 ) -> CrawlRecord:
-    """Return a finished crawl for `focuscrawl.knowledge.add_crawl`; fetches are streamed.
+    """Return the data of a finished crawl as `focuscrawl.knowledge.add_crawl` needs it.
 
     Raises
     ------

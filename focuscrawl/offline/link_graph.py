@@ -1,4 +1,4 @@
-"""The links of a crawl: as arrays over all URLs, and as a graph of the fetched pages."""
+"""The links of a crawl, as arrays (`CrawlLinks`) and as a graph of pages (`CrawlGraph`)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CrawlLinks:
-    """All URLs of a crawl and the links between them, as positions in `names`.
+    """All URLs of a crawl and the links between the URLs, as arrays of indices.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class CrawlLinks:
 
     @classmethod
     def from_store(cls, store: CrawlStore) -> Self:
-        """Read the links of a crawl, which may be running."""
+        """Read all URLs and links of a crawl; the crawl may be running."""
         history = History(store)
         # links first, as a running crawl may write meanwhile
         links = history.links()
@@ -85,20 +85,20 @@ class CrawlLinks:
         )
 
     def sites(self, rule: str | None = None) -> Sites:
-        """Return the sites by a rule of `SITE_RULES`; for None, see `Sites.by_host_or_none`."""
+        """Group URLs into sites by a rule of `SITE_RULES`; by default, a host is a site."""
         if rule is None:
             return Sites.by_host_or_none(self.source, self.final_target[self.target], self.host)
         return Sites.by_rule(rule, self.host, self.host_names)
 
     def graph(self, sites: Sites) -> LinkGraph:
-        """Return the links for the distiller, each with its final target."""
+        """Return the links as a `LinkGraph`; a link to a redirect leads to the final target."""
         target = self.final_target[self.target]
         return LinkGraph(self.source, target, sites.of_pages, self.relevance)
 
 
 @dataclass(frozen=True)
 class CrawlGraph:
-    """The fetched pages of a crawl and the links between them.
+    """The fetched pages of a crawl and the links between these pages.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class CrawlGraph:
 
     @classmethod
     def from_store(cls, store: CrawlStore) -> Self:
-        """Read the links from the store of a crawl; redirects are links."""
+        """Read the fetched pages and links of a crawl from its store; redirects count as links."""
         history = History(store)
         links = history.links()
         fetches = [*history.first_fetches()]
@@ -128,11 +128,11 @@ class CrawlGraph:
         return cls(starts, targets)
 
     def links(self, url: str) -> list[str]:
-        """Return the distinct targets of the links of a page, without the page itself."""
+        """Return the distinct fetched URLs that a page links to, except the page itself."""
         return [to for to in dict.fromkeys(self.targets.get(url, [])) if to != url]
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return each fetched URL, and None for each unfetched URL."""
+        """Return `urls`, with None in place of each URL that was not fetched."""
         return [url if url in self.targets else None for url in urls]
 
 

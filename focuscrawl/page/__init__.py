@@ -1,6 +1,6 @@
-"""Parse HTML and other documents to `PageView`, with text, words, links and metadata.
+"""Parses HTML and other documents to a `PageView`, with text, words, links and metadata.
 
-Fetching, judging and scoring of pages are in other packages.
+Other packages fetch, judge and score pages.
 """
 
 from focuscrawl.page.content_type import can_be_html, is_html, read_content_type

@@ -1,4 +1,4 @@
-"""Media types of responses, by the ``Content-Type`` or the first bytes (WHATWG MIME Sniffing)."""
+"""Determines the media type of a response from ``Content-Type`` or from the first bytes."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def read_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return the media type (lower-case, without parameters) and the charset of a response.
 
     If a response has several Content-Type values, the last valid value is used, as in browsers
-    (WHATWG Fetch, "extract a MIME type"). The result has None for an invalid or unknown media
-    type, and for a missing charset.
+    (WHATWG Fetch, "extract a MIME type"). The media type is None if it is invalid or unknown, and
+    the charset is None if it is missing.
 
     Parameters
     ----------

@@ -79,7 +79,7 @@ class UnreadableError(Exception):
 
 
 class DocumentLink(NamedTuple):
-    """A link of a document: normalised URL, link text, and index of the leaf with the text."""
+    """A link of a document, with normalised URL, link text and index of the text's DOM leaf."""
 
     url: str
     text: str
@@ -92,7 +92,7 @@ def is_pdf(body: bytes) -> bool:
 
 
 def url_list_kind(body: bytes) -> str | None:
-    """Return the kind of a URL list, such as a feed, by its root element; None for other XML.
+    """Return the kind of URL list, site map or feed, in a response; None for other responses.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def _to_xml(text: bytes) -> bytes:
 
 
 def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
-    """Return the first bytes of a body; a gzip file is unpacked up to the first error."""
+    """Return the first `max_bytes` of a body, decompressed if the body is a gzip file."""
     if not body.startswith(_GZIP):
         return body[:max_bytes]
     unpacked = bytearray()
@@ -255,7 +255,7 @@ def _entry_time(entry: dict[str, Any]) -> float:
 
 
 class PdfText(NamedTuple):
-    """Text and metadata of a PDF.
+    """Text, links and metadata of a PDF file.
 
     Attributes
     ----------
@@ -272,7 +272,7 @@ class PdfText(NamedTuple):
 
 
 def pdf_text(body: bytes, url: str) -> PdfText:
-    """Return the metadata of a PDF, and the text of its first pages, at most 2 MiB.
+    """Return metadata, links and text of a PDF; the text is limited to 2 MiB.
 
     Raises
     ------
@@ -332,7 +332,7 @@ def _link_targets(page: Any, url: str) -> Iterator[str]:
 def parse_w3c_date(written: str) -> float | None:
     """Return the seconds since 1970 of a W3C date such as 2024 or 2024-05-01T10:00+02:00.
 
-    A date without a time zone is in UTC. The result for an invalid date is None.
+    A date without a time zone is interpreted as UTC. The result for an invalid date is None.
     """
     missing = {4: "-01-01", 7: "-01"}.get(len(written), "")
     try:

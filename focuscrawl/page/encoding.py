@@ -1,8 +1,9 @@
 """Detect the encoding of pages, and convert pages to UTF-8 without control characters.
 
-The encoding is determined as in browsers (WHATWG HTML, "determining the character encoding"): by
-the byte order mark, the ``Content-Type`` header, the declaration of the page, or else a guess.
-Encoding labels follow the WHATWG encoding standard, in which latin-1 and ASCII mean windows-1252.
+The encoding is determined as in browsers (WHATWG HTML, "determining the character encoding"). The
+byte order mark, the ``Content-Type`` header or the declaration of the page determines the
+encoding, or else the encoding is guessed. Encoding labels follow the WHATWG encoding standard, in
+which latin-1 and ASCII mean windows-1252.
 """
 
 from __future__ import annotations

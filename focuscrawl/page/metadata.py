@@ -1,4 +1,4 @@
-"""Metadata of a page from headers and elements: canonical URL, robots rules, language."""
+"""Reads metadata of a page, such as the canonical URL, from headers and elements."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ class Metadata:
 
 
 def read_metadata(elements: list[etree._Element], agent: str = DEFAULT_AGENT) -> Metadata:
-    """Read the ``base``, ``link`` and ``meta`` elements of a page, using the first of each kind.
+    """Read metadata from the ``base``, ``link`` and ``meta`` elements of a page.
 
-    Rules for robots are returned if they are for `agent` or for all crawlers. A refresh inside
-    ``noscript`` is ignored, because browsers do not follow such a refresh.
+    The result contains only robots rules that apply to `agent` or to all crawlers. A ``<meta
+    http-equiv=refresh>`` inside ``noscript`` is ignored, as in browsers.
     """
     found = Metadata()
     refreshes = []
@@ -152,7 +152,7 @@ def _parse_refresh(content: str) -> tuple[str | None, float]:
 
 
 def resolve_bounded(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:
-    """Resolve references as `resolve` does; None also for URLs longer than `MAX_URL_LENGTH`."""
+    """Resolve URL references; the result is None for invalid URLs and for overlong URLs."""
     if max(map(len, references)) > MAX_URL_LENGTH:
         references = [
             each if len(each) <= MAX_URL_LENGTH else _UNRESOLVABLE for each in references
@@ -178,7 +178,7 @@ class HeaderLinks(NamedTuple):
 
 
 def read_header_links(url: str, headers: Iterable[tuple[str, str]]) -> HeaderLinks:
-    """Read the links in header fields.
+    """Read the URLs that the header fields of a response link to.
 
     The ``Content-Location`` of a negotiated response (RFC 2295, ``TCN``) is a variant of the page,
     not another page.
@@ -280,10 +280,10 @@ class LanguageFilter:
             )
 
     def excluded_language(self, view: PageView) -> str | None:
-        """Return the language of a page if the crawl excludes the language, or else None.
+        """Return the language of a page if the crawl excludes this language, or None otherwise.
 
-        Detection by words has priority over the declared language, because many templates declare
-        English for pages in any language.
+        The language detected from the page's words has priority over the declared language,
+        because many templates declare English for pages in any language.
         """
         if not self._codes:
             return None
@@ -292,7 +292,7 @@ class LanguageFilter:
 
 
 def detect_language(text: str, declared: str = "") -> tuple[str, float]:
-    """Return the language of a text (code of ISO 639-1, empty if unknown) and its probability.
+    """Return the language of a text as an ISO 639-1 code, and the probability of the language.
 
     Parameters
     ----------
@@ -312,7 +312,7 @@ def _detect(words: list[str], declared: str) -> tuple[str, float]:
 
 
 def primary_subtag(tag: str) -> str:
-    """Return the language of a tag such as en-GB (RFC 5646); empty for invalid tags."""
+    """Return the language code of a tag, such as en for en-GB; empty for invalid tags."""
     code = tag.strip().lower().replace("_", "-").partition("-")[0]
     return _LANGUAGE_ALIASES.get(code, code) if 2 <= len(code) <= 3 and code.isalpha() else ""
 

@@ -1,8 +1,9 @@
 """Parse HTML pages to `PageView`, estimate the cost of parsing, and extract visible text.
 
-The cost is estimated from the bytes of a page, in a fraction of the parse time. Parse time is
-proportional to the number of tags and bytes, with one exception. libxml2 searches all attributes
-of an element for each new attribute, so 100,000 attributes take as long as ten million tags.
+The cost of parsing is estimated from the bytes of a page, in a fraction of the parse time. Parse
+time is proportional to the number of tags and bytes, with one exception. The parser libxml2
+searches all attributes of an element for each new attribute, so 100,000 attributes take as long as
+ten million tags.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lxml import etree
+    from parsel import Selector
 
 
 #: bytes of UTF-8 that are parsed; a parsed page takes dozens of times as much memory
@@ -80,11 +82,11 @@ _OPENING, _CLOSING = ("(", "[", "“"), (",", ".", ";", ":", "!", "?", ")", "]",
 
 
 class ParseCost(IntEnum):
-    """How long parsing a page takes.
+    """Classes of pages by the time that parsing takes.
 
-    SMALL: the page can be parsed in an event loop. LARGE: parsing takes at most about a second, in
-    a background thread. UNBOUNDED: the time is unknown, so a child process that can be killed
-    parses the page.
+    A page of class SMALL can be parsed in an event loop. Parsing a page of class LARGE takes at
+    most about a second, so a background thread parses the page. The parse time of a page of class
+    UNBOUNDED is unknown, so a child process that can be killed parses the page.
     """
 
     SMALL = 1
@@ -261,6 +263,26 @@ def parse_page(
     )
 
 
+def parse_selector(body: bytes, encoding: str | None = None) -> Selector:
+    """Parse an HTML page to a parsel selector, for CSS and XPath queries.
+
+    The element tree is the tree that `parse_page` reads; comments, for example, are missing.
+
+    Parameters
+    ----------
+    body, encoding : as in `parse_page`
+
+    Raises
+    ------
+    ParseLimitError
+        If the parse may take more than about a second.
+    """
+    from parsel import Selector  # noqa: PLC0415 - slow to import
+
+    root = _parse_tree(to_utf8(body, encoding, MAX_SIZE)[0], ParseCost.LARGE)
+    return Selector(text="") if root is None else Selector(root=root, type="html")
+
+
 def _parse_tree(utf8: bytes, max_cost: ParseCost) -> etree._Element | None:
     """Parse a page and the content of its frames; ParseLimitError as in `parse_page`."""
     _check_cost(utf8, max_cost)
@@ -301,7 +323,7 @@ def _alternates(
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return how many of the first texts have at most `MAX_TOTAL_LENGTH` characters in total."""
+    """Return the number of first texts that together have up to `MAX_TOTAL_LENGTH` characters."""
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]
@@ -309,7 +331,7 @@ def count_within_limit(texts: Sequence[str | None]) -> int:
 
 
 def to_links(outline: Outline, targets: list[str | None]) -> Links:
-    """Return the links of an outline, without links whose resolved target is None."""
+    """Return the links of a page's outline, without links that have no valid target."""
     left = np.array(outline.left, np.int32)
     right = np.array(outline.right, np.int32)
     nofollow = np.array(outline.nofollow, np.bool_)
@@ -327,7 +349,7 @@ def to_links(outline: Outline, targets: list[str | None]) -> Links:
 def visible_paragraphs(
     body: bytes, encoding: str | None, max_characters: int
 ) -> tuple[list[str], bool]:
-    """Return the visible text of an HTML page by paragraph, and whether the text is truncated.
+    """Return the visible paragraphs of an HTML page, and whether the text is truncated.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ _ERROR_TAIL_BYTES = 8192  # last bytes of the standard error that are read for a
 
 
 class WorkerProcess:
-    """A child process that runs the function ``serve`` of a module, from the first request on.
+    """A child process that answers requests by the function ``serve`` of a given module.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class WorkerProcess:
         self._n_requests = 0
 
     def send(self, request: Mapping[str, object], body: bytes) -> IO[bytes]:
-        """Send a request about a page; return the response file; raise the errors of `start`.
+        """Send a page to the child process; return the file from which to read the response.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class WorkerProcess:
         return self._process.stdout
 
     def start(self) -> None:
-        """Start the process if no process is running.
+        """Start the child process if no child process is running.
 
         Raises
         ------
@@ -106,13 +106,13 @@ class WorkerProcess:
                 self._raise_start_error(answer, errors)
 
     def kill(self) -> None:
-        """Kill the process, even while another thread waits for the answer."""
+        """Kill the child process, even while another thread waits for its response."""
         process = self._process  # another thread may set the attribute to None
         if process is not None:
             process.kill()
 
     def stop(self) -> None:
-        """Kill the process and wait until it has ended."""
+        """Kill the child process and wait until the process has ended."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
@@ -139,9 +139,10 @@ def serve_requests(
     max_seconds: float,
     check_setup: Callable[[], str] = str,
 ) -> None:
-    """Answer the requests of a `WorkerProcess` until its input ends or a page takes too long.
+    """In a child process, answer requests until the input ends or a page takes too long.
 
-    Signals are ignored, because the parent process handles signals and ends this process.
+    The child process ignores signals, because the parent process handles signals and ends the
+    child process.
 
     Parameters
     ----------
@@ -168,7 +169,7 @@ def serve_requests(
 
 
 class ParserProcess:
-    """Parses pages in a child process, which starts with the first page and ends with `close`.
+    """Parses pages in a child process that starts with the first page and ends at `close`.
 
     The parser can be used from any thread. Pages are parsed one at a time.
 
@@ -185,7 +186,7 @@ class ParserProcess:
         self._closed = Event()
 
     def parse(self, body: bytes, url: str, **known: Any) -> PageView:
-        """Parse a page in this process if the cost is bounded, or else in the child process."""
+        """Parse a page, in the child process if the parse time can be long."""
         with suppress(ParseLimitError):
             return parse_page(body, url, **known, max_cost=ParseCost.LARGE)
         return self.parse_page(body, url, **known)
@@ -200,7 +201,7 @@ class ParserProcess:
         references: Sequence[str] = (),
         agent: str = DEFAULT_AGENT,
     ) -> PageView:
-        """Run `focuscrawl.page.parse_page` in the child process and wait for the page.
+        """Run `focuscrawl.page.parse_page` in the child process, and return the parsed page.
 
         Raises
         ------
@@ -215,7 +216,7 @@ class ParserProcess:
         return view
 
     def parse_document(self, body: bytes, url: str, kind: str) -> PageView:
-        """Run `focuscrawl.page.documents.parse_document` in the child process; see `parse_page`.
+        """Return the result of `focuscrawl.page.documents.parse_document` in the child process.
 
         Raises
         ------
@@ -228,7 +229,7 @@ class ParserProcess:
         return view
 
     def close(self) -> None:
-        """Kill the process, even while it is parsing a page; no new process starts."""
+        """Kill the child process, even during parsing; later calls start no new process."""
         self._closed.set()
         self._server.kill()
         with self._lock:
@@ -274,7 +275,7 @@ def _close(parser: ParserProcess, owner: int) -> None:
 
 
 def serve(max_seconds: float) -> None:
-    """Parse pages from standard input; see `ParserProcess`."""
+    """Parse the pages on standard input, in the child process of a `ParserProcess`."""
     serve_requests(_answer, max_seconds)
 
 

@@ -1,4 +1,4 @@
-"""Parse rules for robots, and names of crawlers, in pages and X-Robots-Tag header fields."""
+"""Parses robots rules, such as noindex, in pages and in X-Robots-Tag header fields."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PLAIN_RULES = frozenset(
 
 
 def product_token(agent: str | bytes) -> str:
-    """Return the crawler name that robots.txt rules use for a user agent, in lower case.
+    """Return the name by which robots.txt refers to a user agent, in lower case.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def product_token(agent: str | bytes) -> str:
 
 
 def read_robots_rules(texts: Iterable[str], agent: str = DEFAULT_AGENT) -> tuple[bool, bool]:
-    """Return whether a page must not be indexed, and whether its links must not be followed.
+    """Return whether rules forbid to index a page, and whether they forbid to follow its links.
 
     Parameters
     ----------
@@ -76,10 +76,10 @@ def _read_text(text: str, agent: str) -> tuple[bool, bool]:
 
 
 def split_rules(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the rules of a header field or a ``meta`` element, in lower case.
+    """Yield the robots rules of a header field or a ``meta`` element, in lower case.
 
-    Rules are separated by commas, semicolons or white space. After the name of a crawler and a
-    colon, all rules up to the next name are for that crawler.
+    Robots rules are separated by commas, semicolons or white space. After the name of a crawler
+    and a colon, all rules up to the next name are for that crawler.
 
     Yields
     ------

@@ -1,4 +1,4 @@
-"""`PageView`, a parsed page, and its serialisation for another process."""
+"""The class `PageView`, a parsed page, with functions that serialise pages."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class PageView:
 
     @property
     def words(self) -> PageWords:
-        """The distinct words of `tokens`; computed once."""
+        """The distinct words of the page, computed at the first access."""
         if self._words is None:
             object.__setattr__(self, "_words", PageWords(self.tokens))
         assert self._words is not None
@@ -106,7 +106,7 @@ class PageView:
     def words_around(
         self, links: NDArray[np.int64], most: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the first index and the end index in `tokens` of the words in and around links.
+        """Return the start and end index in `tokens` of the words in and around each link.
 
         Parameters
         ----------
@@ -133,10 +133,10 @@ _PAGE_COLUMNS = dict.fromkeys(
 
 
 def pack_view(view: PageView) -> Iterator[bytes]:
-    """Serialise a page as lines of JSON for another process.
+    """Serialise a parsed page as lines of JSON for another process.
 
-    Each column of the page becomes one line, so that no single call blocks the other threads for
-    long.
+    Each attribute of the page becomes one line, so that no single call of the JSON encoder blocks
+    the other threads for long.
     """
     for owner, columns in ((view.links, _LINK_COLUMNS), (view, _PAGE_COLUMNS)):
         for name, kind in columns.items():
@@ -145,7 +145,7 @@ def pack_view(view: PageView) -> Iterator[bytes]:
 
 
 def unpack_view(lines: BinaryIO) -> PageView:
-    """Read a page from the lines of `pack_view`; ValueError if lines are missing."""
+    """Read a page from lines that `pack_view` wrote; raise ValueError if lines are missing."""
     links = Links(**_columns(lines, _LINK_COLUMNS))
     return PageView(links=links, **_columns(lines, _PAGE_COLUMNS))
 

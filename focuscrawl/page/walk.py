@@ -1,4 +1,4 @@
-"""Parse HTML to an element tree, and collect leaves, links and metadata in one walk."""
+"""Parses HTML to an element tree, and collects texts, links and metadata of the tree."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ _parsers = _Parsers()
 def parse_tree(utf8: bytes) -> etree._Element | None:
     """Parse a page and return the root element; None if the page is empty.
 
-    libxml2 parses up to 2,048 nested elements. If elements are nested deeper, their links and
-    texts are kept without the elements.
+    The parser libxml2 parses up to 2,048 nested elements. If elements are nested deeper, only the
+    links and texts of these elements are kept.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class Outline:
     headings: list[tuple[str, int]] = field(default_factory=list)
 
     def add_link(self, reference: str) -> None:
-        """Add a link of a header field, refresh or canonical URL, with an empty last leaf."""
+        """Add a link that is no ``a`` element, such as a canonical URL, as an empty DOM leaf."""
         self.references.append(reference)
         self.left.append(len(self.leaves))
         self.right.append(len(self.leaves))
@@ -160,7 +160,7 @@ class Outline:
         self.leaves.append("")
 
     def truncate_links(self, most: int) -> int:
-        """Keep the first `most` link elements, and return the number of removed ones."""
+        """Keep the first `most` link elements; return the number of removed link elements."""
         n_removed = len(self.references) - most
         if n_removed <= 0:
             return 0
@@ -171,11 +171,12 @@ class Outline:
 
 
 def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - a hot loop
-    """Collect leaves, links and metadata of a page in one walk over its tree.
+    """Collect the leaves, links and metadata of a page in one walk over the element tree.
 
-    A leaf is a text that is not only white space, or an element that contains neither an element
-    nor such a text (methods.md 4, [A02 section 2.2.1]). Metadata, scripts and an empty ``html``,
-    ``head`` or ``body`` are not leaves. A link element without a leaf inside is itself a leaf.
+    A DOM leaf is a text with other characters than white space, or an element without child
+    elements and without such a text (methods.md 4, [A02 section 2.2.1]). Metadata, scripts and an
+    empty ``html``, ``head`` or ``body`` are not leaves. A link element without a leaf inside is
+    itself a leaf.
     """
     page = Outline()
     leaves, references, nofollow = page.leaves, page.references, page.nofollow
@@ -258,10 +259,10 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
 
 
 def collect_anchor_texts(page: Outline) -> list[str]:
-    """Return the text with collapsed white space of each link element, or else its caption.
+    """Return the text of each link element; for links without text, the caption of an image.
 
-    Texts are truncated to 64 leaves and 1,000 characters, because an unclosed link may contain the
-    rest of the page.
+    Link texts are truncated to 64 DOM leaves and 1,000 characters, because an unclosed link
+    element may contain the rest of the page.
     """
     leaves = page.leaves
     anchors = _AnchorTexts(leaves)
@@ -287,7 +288,7 @@ class _AnchorTexts:
         self._folded: dict[int, str] = {}
 
     def text(self, left: int, right: int) -> str:
-        """Return the text of the leaves from `left` to `right`, truncated."""
+        """Return the truncated text of a link from the DOM leaf `left` to the DOM leaf `right`."""
         end = min(right + 1, left + _MAX_ANCHOR_LEAVES)
         leaves = self._leaves[left:end]
         if sum(map(len, leaves)) <= _MAX_ANCHOR_LENGTH:
@@ -424,7 +425,7 @@ def find_srcdocs(root: etree._Element) -> list[etree._Element]:
 
 
 def parse_srcdoc(frame: etree._Element) -> None:
-    """Insert the content of the ``srcdoc`` of a frame after the frame."""
+    """Parse the ``srcdoc`` of an ``iframe`` and insert the content after the ``iframe``."""
     inside = parse_tree(frame.get("srcdoc", "").encode())
     if inside is None:
         return

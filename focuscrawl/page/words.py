@@ -1,4 +1,4 @@
-"""Split the texts of a page into tokens, and count and hash its distinct words."""
+"""Splits the texts of a page into words (tokens), and counts and hashes the words."""
 
 from __future__ import annotations
 
@@ -83,11 +83,12 @@ _CASE_TABLE_ASCII = bytes(
 
 
 def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
-    r"""Split the texts of a page into tokens.
+    r"""Split the texts of a page into tokens (words).
 
-    A token is a run of letters, digits and their marks within a leaf, in lower case and composed
-    (Unicode NFC). Invisible characters, such as soft hyphens, do not end a run. Runs of more than
-    `MAX_TOKEN_LENGTH` characters are left out, or split if their script has no spaces.
+    A token is a run of letters, digits and combining marks within one text of the page, in lower
+    case and Unicode NFC. Invisible characters, such as soft hyphens, do not end a token. Tokens of
+    more than `MAX_TOKEN_LENGTH` characters are left out, or split if the script has no spaces
+    between words.
 
     Parameters
     ----------
@@ -174,14 +175,15 @@ def _split_long_tokens(
 
 
 def count_spaceless(text: str) -> int:
-    """Return the number of characters of scripts without spaces."""
+    """Return the number of characters of scripts without spaces, such as Chinese."""
     return 0 if text.isascii() else len(_CHARACTER.findall(text))
 
 
 def count_words(text: str) -> float:
     """Return the number of words of a text, split at white space.
 
-    In scripts without spaces, the number is estimated from the number of characters.
+    In scripts without spaces, such as Chinese, the number of words is estimated from the number of
+    characters.
     """
     if text.isascii() or _CHARACTER.search(text) is None:
         return len(text.split())
@@ -193,7 +195,7 @@ def count_words(text: str) -> float:
 
 
 class PageWords:
-    """The distinct words of a page.
+    """The distinct words of a page, with the positions of each word.
 
     Attributes
     ----------
@@ -208,13 +210,13 @@ class PageWords:
 
     @property
     def bag(self) -> dict[str, int]:
-        """Number of occurrences of each word."""
+        """Number of occurrences of each word in the page."""
         times = np.bincount(self.indices, minlength=len(self.distinct))
         return dict(zip(self.distinct, times.tolist(), strict=True))
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
-        """Hash of each token, uint64 (n_tokens,)."""
+        """CRC-32 hash of each token (word), uint64 (n_tokens,)."""
         return self._distinct_hashes.take(self.indices)
 
     def split_hashes(self, most: int) -> NDArray[np.uint64]:

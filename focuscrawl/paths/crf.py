@@ -1,9 +1,9 @@
-"""A linear-chain conditional random field with tied states and partly known labels.
+"""A linear-chain conditional random field (CRF) with partly known labels.
 
-Forward, backward and Viterbi recursions process many chains of one length at once, in log space.
-`nodes` of shape (n, length, states) has the log-potential of each state at each position, ``-inf``
-for impossible states. `edges` of shape (states, states) has the log-potential of the transition
-from the row's state to the column's state.
+The forward, backward and Viterbi recursions process many chains of equal length at once, in log
+space. The array `nodes` of shape (n, length, states) contains the log-potential of each state at
+each position, ``-inf`` for impossible states. The array `edges` of shape (states, states) contains
+the log-potential of the transition from the row's state to the column's state.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST = 600.0  # exp of more is near the end of float64
 
 
 def forward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log alpha (n, length, states), the sum over sequences up to a state (equation 6)."""
+    """Return the logarithms of the forward variables alpha, of shape (n, length, states)."""
     alpha = nodes.copy()
     for i in range(1, nodes.shape[1]):
         alpha[:, i] += log_product(alpha[:, i - 1], edges)
@@ -35,7 +35,7 @@ def forward(nodes: Floats, edges: Floats) -> Floats:
 
 
 def backward(nodes: Floats, edges: Floats) -> Floats:
-    """Return log beta (n, length, states), the sum over continuations of a state; 0 at the end."""
+    """Return the logarithms of the backward variables beta, of shape (n, length, states)."""
     beta = np.zeros_like(nodes)
     for i in range(nodes.shape[1] - 2, -1, -1):
         beta[:, i] = log_product(nodes[:, i + 1] + beta[:, i + 1], edges.T)
@@ -43,12 +43,12 @@ def backward(nodes: Floats, edges: Floats) -> Floats:
 
 
 def log_partition(alpha: Floats) -> Floats:
-    """Return the log-partition log Z (n,) of chains; -inf if no sequence of states is possible."""
+    """Return the logarithm of the partition function of each chain; -inf for impossible chains."""
     return _log_sum(alpha[:, -1])
 
 
 def node_marginals(alpha: Floats, beta: Floats, log_z: Floats) -> Floats:
-    """Return the probability Pr(y_i = y | x) of each state y, array (n, length, states)."""
+    """Return the probability of each state at each position, of shape (n, length, states)."""
     marginals: Floats = np.exp(alpha + beta - log_z[:, None, None])
     return marginals
 
@@ -62,7 +62,7 @@ def edge_marginals(
     log_z: Floats,
     weight: Floats,
 ) -> Floats:
-    """Return the expected count of each edge in chains weighted by `weight`, (states, states)."""
+    """Return the expected number of each transition between states, of shape (states, states)."""
     states = edges.shape[0]
     expected = np.zeros((states, states))
     if nodes.shape[1] < 2:
@@ -88,7 +88,7 @@ def edge_marginals(
 
 
 def viterbi(nodes: Floats, edges: Floats) -> Ints:
-    """Return the most probable states, int64 (n, length); the first state wins ties."""
+    """Return the most probable sequence of states of each chain, int64 (n, length)."""
     n, length, states = nodes.shape
     best = nodes[:, 0]
     came = np.zeros((n, length, states), np.int64)
@@ -104,7 +104,7 @@ def viterbi(nodes: Floats, edges: Floats) -> Ints:
 
 
 def log_product(left: Floats, edges: Floats) -> Floats:
-    """Return log(exp(left) @ exp(edges)), (n, states), without over- or underflow.
+    """Return log(exp(left) @ exp(edges)), of shape (n, states), without over- or underflow.
 
     The function multiplies matrices where the product is exact, and sums logarithms elsewhere.
     """
@@ -130,7 +130,7 @@ def _log_sum(logs: Floats) -> Floats:
 
 
 class Sequences(NamedTuple):
-    """Concatenated chains of observations.
+    """Chains of observations (sequences), stored one after the other in one matrix.
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class Sequences(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Chains of equal length, with their positions in the sequences and their indices."""
+    """All chains of one length, with the positions of the elements of these chains."""
 
     nodes: Floats
     at: Ints
@@ -157,7 +157,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """States, their allowed transitions, and the groups of states that share features.
+    """The states of a chain model, the allowed transitions, and states that share features.
 
     Attributes
     ----------
@@ -182,13 +182,15 @@ class Structure:
 
 
 class ChainCRF:
-    """CRF with Pr(y|x) ~ exp W.F(x, y) for the state sequences y that `structure` allows [C 2].
+    """Conditional random field over the state sequences that `structure` allows [C section 2].
 
-    A state feature is an observed feature of a position in a state; an edge feature is a pair of
-    states. L-BFGS maximises sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2 over all chains c.
-    If a position has several possible states, the likelihood is the sum over all sequences with
-    any of the possible states. If all labels are known, the objective is that of [C 2], and
-    concave.
+    The probability Pr(y|x) of a state sequence y, given observations x, is proportional to
+    exp(W.F(x, y)) with weights W and features F. A state feature is a pair of an observed feature
+    and a state. An edge feature is a pair of consecutive states. The optimiser L-BFGS maximises
+    the log-likelihood of the labels, summed over all chains with their weights, minus the penalty
+    `l2` |W|^2. If a position has several possible states, the likelihood is the sum over all
+    sequences with any of the possible states. If all labels are known, the objective is that of [C
+    section 2], and concave.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ class ChainCRF:
         weight: Floats | None = None,
         on_iteration: Callable[[], object] = lambda: None,
     ) -> ChainCRF:
-        """Fit the model to sequences with partly known labels.
+        """Fit the model to sequences in which each position has one or more possible states.
 
         Parameters
         ----------
@@ -265,13 +267,13 @@ class ChainCRF:
         return self
 
     def set_weights(self, shared: Floats, edge: Floats) -> None:
-        """Set the feature weights (by group) and the edge weights of a fitted model."""
+        """Set the weights of a fitted model: of each group of features, and of transitions."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)
 
     def marginals(self, sequences: Sequences) -> Floats:
-        """Return Pr(y_i = y | x) of every position, (positions, states)."""
+        """Return the probability of each state at every position, of shape (positions, states)."""
         found = np.empty((sequences.observed.shape[0], self.structure.states))
         for nodes, at, _ in self.nodes(sequences):
             alpha, beta = forward(nodes, self.edge_), backward(nodes, self.edge_)
@@ -286,12 +288,12 @@ class ChainCRF:
         return found
 
     def nodes(self, sequences: Sequences) -> Iterator[Batch]:
-        """Yield the node potentials of all chains, grouped by length."""
+        """Yield the log-potentials of the states of all chains, grouped by chain length."""
         return _batches(self.structure, sequences, sequences.observed @ self.state_)
 
 
 class Objective:
-    """The negative objective of `ChainCRF` and its gradient, as functions of all weights."""
+    """The function that `ChainCRF.fit` minimises, and its gradient."""
 
     def __init__(
         self,
@@ -314,7 +316,7 @@ class Objective:
         self._check()
 
     def unpack(self, weights: Floats) -> tuple[Floats, Floats]:
-        """Return the feature weights by group, and the edge weights."""
+        """Split the vector of all weights into feature weights and edge weights."""
         cut = self._features * len(self._groups)
         edge = np.zeros(self._structure.edges.shape)
         edge.flat[self._pairs] = weights[cut:]

@@ -1,4 +1,4 @@
-"""Scores URLs by paths and by rewards of directories, and decides when to leave a site [C 3.2]."""
+"""Scores URLs by the paths to the URLs, and decides when to leave a site [C section 3.2]."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ EVIDENCE_MODES = ("sum", "max", "mean")
 
 
 class SiteRates:
-    """Observed rewards of a site's directories compared with those that the model predicted.
+    """Compares observed rewards with predicted rewards for each directory of a site.
 
     The path model is trained on other sites than the crawled site. On a new site a directory of
-    pictures may look like a directory of people; a few fetches show the difference. The observed
-    reward of a fetched page is computed from the page's labels. The predicted reward is computed
-    from the link to the page. Observed and predicted rewards are averaged for each directory, with
-    smoothing towards the parent directory. The scores of queued URLs in a directory are multiplied
-    by the ratio of observed to predicted rewards.
+    pictures may look like a directory of people, until a few pages are fetched. The observed
+    reward of a fetched page is computed from the label probabilities of the page. The predicted
+    reward of a page is computed from the link to the page. Observed and predicted rewards are
+    averaged for each directory, with smoothing towards the parent directory. The scores of queued
+    URLs in a directory are multiplied by the ratio of observed to predicted rewards.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class SiteRates:
         self._observed.observe(keys, observed)
 
     def factors(self, urls: Ints) -> Floats:
-        """Return the ratio of observed to predicted rewards for the directory of each URL."""
+        """Return the ratio of observed to predicted rewards in the directory of each URL."""
         keys = self._directories(urls)
         ratio = self._observed.rates(keys) / self._predicted.rates(keys)
         factors: Floats = np.round(ratio, 9)
@@ -82,18 +82,19 @@ class SiteRates:
 
 
 def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
-    """Return ids of the host and directories of URLs, uint32 (n, `PREFIXES`), padded with 0."""
+    """Return ids of the host and the directories of each URL, uint32 (n, `PREFIXES`)."""
     return url_key_table(urls)[:, :PREFIXES]
 
 
 class SiteStopRule:
-    """Decides when to stop fetching pages of a site [C 3.2].
+    """Decides when to stop fetching pages of a site [C section 3.2].
 
-    In [C], fetching stops when no link scores above a threshold. Scores are sums of rewards by a
-    model that was trained on other sites, so a threshold has a different meaning on each site.
-    This rule converts the model's probabilities to likelihood ratios with a calibration. The rule
-    estimates the share of goal pages (goals) from the site's recent fetches by maximum likelihood.
-    The share of goals is the prior probability that a queued link leads to a goal.
+    In the paper [C], fetching stops when no link scores above a threshold. Scores are sums of
+    rewards by a model that was trained on other sites, so a threshold has a different meaning on
+    each site. The class `SiteStopRule` converts the model's probabilities to likelihood ratios
+    with a calibration. The class `SiteStopRule` estimates the share of goal pages among the site's
+    recent fetches by maximum likelihood. The share of goal pages is the prior probability that a
+    queued link leads to a goal page.
 
     Parameters
     ----------
@@ -113,25 +114,26 @@ class SiteStopRule:
         self._poor = 0  # consecutive checks with too few expected goals
 
     def record_fetch(self, url: int) -> None:
-        """Record a fetch, which does not count as a goal until the page is judged."""
+        """Record a fetch of the site, which is not a goal page unless `record_page` is called."""
         self._at[url] = len(self._evidence)
         self._evidence.append(0.0)
 
     def record_page(self, url: int, goal: float) -> None:
-        """Record the model's Pr(goal) of a fetched page."""
+        """Record the model's probability that a fetched page is a goal page."""
         at = self._at.pop(url, None)
         if at is not None:
             self._evidence[at] = float(self._calibration.page(np.array([goal]))[0])
 
     @property
     def is_due(self) -> bool:
-        """Whether enough pages were fetched for the next check of the stop rule."""
+        """Whether enough pages of the site were fetched for the next call of `should_stop`."""
         return len(self._evidence) >= self._seen + _EVERY
 
     def should_stop(self, goals: Floats) -> bool:
-        """Tell whether to stop fetching pages of the site; call this when `is_due`.
+        """Return whether to stop fetching pages of the site; call the method if `is_due` is true.
 
-        `goals` contains the model's Pr(goal) of the `WINDOW` best queued links.
+        The array `goals` contains the probability that each of the `WINDOW` best queued links
+        leads to a goal page.
         """
         evidence = np.array(self._evidence[-WINDOW:])
         share = self._share(evidence)
@@ -168,7 +170,7 @@ def _posterior(evidence: Floats, share: float) -> Floats:
 
 
 class ScoredLinks(NamedTuple):
-    """Scores of a page's links.
+    """Scores of a page's links, and new scores of the link targets.
 
     Attributes
     ----------
@@ -195,9 +197,10 @@ class _Site:
 
 
 class Forager:
-    """Estimates the labels of pages on each site, and scores queued URLs.
+    """Estimates the labels of the pages of each site, and scores the queued URLs.
 
-    A URL belongs to the site that first linked to the URL; paths from other sites are ignored.
+    A URL belongs to the site on which the first link to the URL was found. Links to the URL from
+    other sites are ignored.
 
     Parameters
     ----------
@@ -250,10 +253,10 @@ class Forager:
         self._sites: list[_Site] = []
 
     def add_page(self, url: int, referrer: int, address: str) -> None:
-        """Add a fetched page; call this before all other methods for the page.
+        """Add a fetched page, before any other method is called for the page.
 
-        `referrer` is the id of the URL that first linked to the page, or -1 if the page starts a
-        site. `address` is the URL of the page.
+        The argument `referrer` is the id of the URL that first linked to the page, or -1 if the
+        page starts a site. The argument `address` is the URL of the page.
         """
         self._grow(max(url, referrer))
         if self._rates is not None:
@@ -285,7 +288,7 @@ class Forager:
         return int(self._parent.data[url])
 
     def record_fetch(self, url: int) -> None:
-        """Record a fetch with any outcome."""
+        """Record the fetch of a URL, whatever the outcome."""
         self._grow(url)
         self._fetched.data[url] = True
         number = int(self._site.data[url])
@@ -296,7 +299,7 @@ class Forager:
                 site.stop_rule.record_fetch(url)
 
     def record_page(self, url: int, goal: float, reward: float) -> None:
-        """Record Pr(goal) and the mean reward of a fetched page; call this before `expand`."""
+        """Record the estimated goal probability and reward of a fetched page, before `expand`."""
         site = self._sites[int(self._site.data[url])]
         if site.stop_rule is not None:
             site.stop_rule.record_page(url, goal)
@@ -307,7 +310,7 @@ class Forager:
             site.judged += 1
 
     def label_probabilities(self, url: int, page: Floats) -> Floats:
-        """Return Pr(label) of a page by the paths to the page and by the page's features.
+        """Return the label probabilities of a page, given the paths to the page and its features.
 
         Parameters
         ----------
@@ -343,7 +346,7 @@ class Forager:
         labels: Floats,
         directories: NDArray[np.uint32] | None = None,
     ) -> ScoredLinks:
-        """Add the links of a page and return their scores.
+        """Add the links of a page; return the scores of the links.
 
         Parameters
         ----------

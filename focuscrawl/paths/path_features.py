@@ -1,7 +1,8 @@
-"""Features of the pages and links of a path [C 3.1].
+"""Features of the pages and links on a path through a site [C section 3.1].
 
-A feature is a word with the kind of its place, such as a page's title or a link's anchor.
-Relations between URLs and shapes of anchors are words of the kinds ``page`` and ``link``.
+A feature is a word together with the kind of place where the word occurs, such as a page's title
+or a link's anchor. Further features, of the kinds ``page`` and ``link``, are the relation between
+two URLs, and the shape of an anchor text.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LONGEST_SHAPE = 5
 
 
 class UrlParts(NamedTuple):
-    """Parts of a URL.
+    """The parts of a URL, such as host, path and query.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ def url_words(url: str) -> str:
 
 
 def relation(url: UrlParts, seen_from: UrlParts) -> str:
-    """Return the relation of a URL to another URL, such as ``below`` or ``away``."""
+    """Return how a URL is related to another URL, such as ``below`` or ``away``."""
     if url.domain != seen_from.domain:
         return "away"
     if url.host != seen_from.host:
@@ -137,7 +138,7 @@ def word_shape(text: str) -> str:
 
 
 class FeatureKeys(NamedTuple):
-    """Distinct features of a page, or of n links, by their keys.
+    """Distinct features of a page or of n links, as integer keys.
 
     Attributes
     ----------
@@ -156,14 +157,14 @@ class FeatureKeys(NamedTuple):
 
 @dataclass(frozen=True)
 class ReadingLimits:
-    """Maximum numbers of distinct words of a page, and of tokens on either side of a link."""
+    """Maximum number of words read from a page, and maximum number of words around a link."""
 
     words: int = 200
     near: int = 8
 
 
 class PathFeatureReader:
-    """Reads the features of pages and links.
+    """Extracts the features of pages and of links.
 
     Parameters
     ----------
@@ -179,7 +180,7 @@ class PathFeatureReader:
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
-        """Return the string ``kind word`` of every key; requires `keep_words`."""
+        """Return the feature as a string ``kind word`` for every feature key."""
         words = self._hashes.words()
         names = {}
         for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
@@ -187,9 +188,9 @@ class PathFeatureReader:
         return names
 
     def page(self, view: PageView, start: str | None) -> FeatureKeys:
-        """Return the features of a page of the site with the start page `start`, in one row.
+        """Return the features of a page on the site with the start page `start`, as one row.
 
-        With `start` None, the relation of the page to the start page is left out.
+        If `start` is None, the result lacks the feature that relates the page to the start page.
         """
         text = _first(view.tokens, self._reading.words)
         n = len(view.headings)
@@ -202,9 +203,10 @@ class PathFeatureReader:
         return FeatureKeys(keys, np.zeros(len(keys), np.int64), 1)
 
     def links(self, view: PageView, start: str, links: Ints) -> FeatureKeys:
-        """Return the features of some links of a page, one row each.
+        """Return the features of some links of a page, with one row per link.
 
-        `start` is the start page of the site, and `links` are indices into ``view.links``.
+        The argument `start` is the start page of the site, and `links` are indices into
+        ``view.links``.
         """
         n = len(links)
         if not n:
@@ -298,7 +300,7 @@ class PathFeatureReader:
 
 
 class FeatureVocabulary:
-    """Features of a model, by index; each of ``names`` is a string ``kind word``."""
+    """The features of a trained model, as an array of strings ``kind word``."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -312,7 +314,7 @@ class FeatureVocabulary:
         return len(self.names)
 
     def rows(self, observed: FeatureKeys) -> SparseRows:
-        """Return the indices of the known features, in ascending order in each row."""
+        """Return the ascending indices of each row's features that are in the vocabulary."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
         width = len(self._keys)
@@ -326,11 +328,11 @@ class FeatureVocabulary:
         )
 
     def values(self, rows: SparseRows) -> Floats:
-        """Return the value of each feature: n^-1/2 if the row has n features of the same kind.
+        """Return the value of each feature, n^-1/2 if the row has n features of the same kind.
 
-        So the features of each kind form a vector of length 1. The words of a text are correlated.
-        With a value of 1 per word, a hundred words of a page would outweigh the few words of an
-        anchor.
+        With these values, the features of each kind form a vector of length 1. The words of a text
+        are correlated. With a value of 1 per word, a hundred words of a page would outweigh the
+        few words of an anchor text.
         """
         row = np.repeat(np.arange(len(rows)), rows.lengths)
         cell = row * len(KINDS) + self._kinds[rows.indices]

@@ -1,4 +1,4 @@
-"""A trained model of paths: its calibration, its files, and its use as a critic."""
+"""The class of trained path models, with calibration, saving, loading and use as a critic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MOST = 50.0  # largest log-likelihood ratio
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodRatio:
-    """Likelihood ratio of goals to other pages at the log-odds x: exp(slope x + offset)."""
+    """Converts log-odds x to a likelihood ratio of goal pages to other pages."""
 
     slope: float
     offset: float
@@ -60,12 +60,12 @@ class LikelihoodRatio:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Calibration of the model's Pr(goal) for sites that the model is not trained on.
+    """Calibrates the model's goal probabilities for sites on which the model is not trained.
 
-    The training paths have only a few failure pages per goal, and the L2 penalty shrinks the
-    weights. So on a new site the model gives Pr(goal) = 0.1 to off-topic pages and 0.5 to goals,
-    although about one page in a hundred is a goal. `focuscrawl.paths.path_training.calibrate` fits
-    the likelihood ratios.
+    The training paths have only a few failure pages per goal page, and the L2 penalty shrinks the
+    weights. So on a new site the model gives off-topic pages a goal probability of about 0.1,
+    although only about one page in a hundred is a goal page. The function
+    `focuscrawl.paths.path_training.calibrate` fits the likelihood ratios.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Calibration:
 
 
 def log_odds(probabilities: Floats) -> Floats:
-    """Return log p / (1 - p) of probabilities, clipped to a finite range."""
+    """Return the log-odds log(p / (1 - p)) of probabilities p, clipped to a finite range."""
     kept = np.clip(probabilities, _SURE, 1.0 - _SURE)
     odds: Floats = np.log(kept / (1.0 - kept))
     return odds
@@ -92,7 +92,7 @@ def log_odds(probabilities: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class PathModel:
-    """The chain model with its features and rewards.
+    """A trained chain model of paths, with its features and the rewards of its states.
 
     Attributes
     ----------
@@ -115,9 +115,9 @@ class PathModel:
     def page_potentials(
         self, reader: PathFeatureReader, view: PageView, start: str | None
     ) -> Floats:
-        """Return the log-potential of each label by the features of a page.
+        """Return the log-potential of each label, given the features of a page.
 
-        If `start` is None, the site of the page is unknown.
+        The argument `start` is the start page of the site, or None if the site is unknown.
         """
         (row,) = self._scores(reader.page(view, start), slice(0, len(self.states)))
         return np.asarray(row)
@@ -125,17 +125,16 @@ class PathModel:
     def link_potentials(
         self, reader: PathFeatureReader, view: PageView, start: str, links: Ints
     ) -> Floats:
-        """Return the log-potential of each link state by the features of links."""
+        """Return the log-potential of each link state, given the features of links."""
         seen = reader.links(view, start, links)
         return self._scores(seen, slice(len(self.states), self.crf.structure.states))
 
     def domain_factors(self, view: PageView, start: str, links: Ints) -> Floats:
-        """Return a factor for the score of each link, which depends on the link's domain.
+        """Return a factor for the score of each link, which is lower for links to other domains.
 
         The factor is 1 on the registered domain of the site's start page, and `off_domain_share`
-        on other domains. The domain is also a feature of the chain model. On a site that resembles
-        the training sites, such as another department's site, other features would outweigh the
-        domain.
+        on other domains. The domain is also a feature of the chain model. But on a site that
+        resembles the training sites, other features would outweigh the domain.
         """
         home = split_url(start).domain
         urls = view.links.urls
@@ -144,7 +143,7 @@ class PathModel:
         return kept
 
     def link_label_probabilities(self, page: Floats, links: Floats) -> Floats:
-        """Return Pr(label) of links by one step of equation 6 of [C], normalised.
+        """Return the label probabilities of links, computed by one step of equation 6 of [C].
 
         Parameters
         ----------
@@ -186,12 +185,12 @@ class PathModel:
         return _normalised(self.page_potentials(reader, view, None))
 
     def start_label_probabilities(self, page: Floats) -> Floats:
-        """Return Pr(label) of a site's start page, from the log-potentials of its features."""
+        """Return the label probabilities of a site's start page, given its log-potentials."""
         starts = self.crf.structure.starts[: len(self.states)]
         return _normalised(np.where(starts, page, -np.inf))
 
     def start_label_probabilities_as_printed(self, page: Floats) -> Floats:
-        """Return Pr(label) of a start page by equation 6 of [C]; earlier states have weight 1."""
+        """Return the label probabilities of a start page exactly by equation 6 of [C]."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
         if self.states.one_state:  # the preceding state is a page, not a link
@@ -233,10 +232,10 @@ def _normalised(logs: Floats) -> Floats:
 
 
 class PathCritic:
-    """A `Critic` with relevance R(u) = Pr(u is a goal | the page alone).
+    """A `Critic` that uses the probability that a page is a goal page as the page's relevance.
 
-    `focuscrawl.strategies.path_strategy` also uses the path to a page, and so knows the page's
-    site. Classes are the labels of pages, as topic paths.
+    The critic reads only the page, while `focuscrawl.strategies.path_strategy` also uses the path
+    to the page. The classes of the critic are the labels of pages, written as topic paths.
     """
 
     def __init__(self, model: PathModel, fingerprint: str) -> None:
@@ -260,7 +259,7 @@ class PathCritic:
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
-    """Write a model to the new folder `out`.
+    """Write a path model to the new folder `out`.
 
     Parameters
     ----------
@@ -317,7 +316,7 @@ def load_path_critic(folder: str, topic: str) -> PathCritic:
 
 
 def read_model(folder: Path) -> tuple[PathModel, str]:
-    """Return the path model in a folder, and the hex digest of the model.
+    """Return the path model in a folder, and a hexadecimal digest of the model.
 
     Raises
     ------

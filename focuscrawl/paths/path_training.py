@@ -46,9 +46,9 @@ _PENALTY = 10.0  # C of the calibration; keeps the slope finite if models recogn
 
 
 class WebPages:
-    """Pages of a web and the links between these pages; links to other URLs are left out.
+    """The given pages of a web, and the links between these pages.
 
-    Pages of a recording are read again when needed; pages of the live Web are cached.
+    Pages of a recording are read again at each access, and pages of the live Web are cached.
     """
 
     def __init__(self, source: Source) -> None:
@@ -79,14 +79,14 @@ class WebPages:
         return [] if view is None else self._source.resolve(view.links.urls)
 
     def links(self, url: str) -> list[str]:
-        """Return the distinct pages that a page links to, without itself, in document order."""
+        """Return the distinct other pages that a page links to, in document order."""
         found = dict.fromkeys(to for to in self.targets(url) if to is not None)
         return [to for to in found if to != url]
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """Options of training a model of paths.
+    """Options for training a path model.
 
     Attributes
     ----------
@@ -158,10 +158,10 @@ def train(
 
 
 def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
-    """Return the model with rewards of its labels, computed from the training paths.
+    """Return the model with rewards of its labels, which are computed from training paths.
 
-    The reward of a label is the reward of its link state, or of its page state if `one_state` is
-    set.
+    The reward of a label is the reward of the label's link state, or of its page state if
+    `one_state` is set.
     """
     observed, k = feature_sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
@@ -173,7 +173,7 @@ def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) ->
 
 
 class Corpus(NamedTuple):
-    """Features observed along n paths, at alternating pages and links.
+    """The observed features of the pages and links of n paths.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Corpus(NamedTuple):
 
 
 def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
-    """Return the paths of the sites with these ids."""
+    """Return the paths of the sites with the given ids."""
     chosen = np.flatnonzero(np.isin(corpus.sites, sites))
     lengths = np.diff(corpus.bounds)[chosen]
     observed = [
@@ -217,8 +217,8 @@ def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
 def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureReader) -> Corpus:
     """Read the features of all pages and links of paths.
 
-    A path is left out if `pages` lacks one of its pages or the link from a page to the next page.
-    The `reader` must keep all words.
+    A path is left out if one of its pages, or a link from a page to the next page, is not in
+    `pages`. The argument `reader` must be a reader that stores the words of all features.
     """
     kept: list[SitePath] = []
     observed: list[NDArray[np.uint64]] = []
@@ -257,9 +257,9 @@ def _observed(
 
 
 def estimate_off_domain_share(corpus: Corpus) -> float:
-    """Return the share of goals outside the registered domain of their site's start page.
+    """Return the share of goal pages outside the registered domain of their site's start page.
 
-    The share is smoothed with half a goal inside and half a goal outside the domain.
+    The share is smoothed with half a goal page inside and half a goal page outside the domain.
     """
     goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
     away = sum(split_url(start).domain != split_url(goal).domain for start, goal in goals)
@@ -267,7 +267,7 @@ def estimate_off_domain_share(corpus: Corpus) -> float:
 
 
 def choose_features(corpus: Corpus) -> FeatureVocabulary:
-    """Return features that occur at 3 or more positions and, given several sites, on 2 or more.
+    """Return the features that occur at three or more positions, and on two or more sites.
 
     Features of a single site are mostly the site's own words, which do not help on other sites.
     """
@@ -301,7 +301,7 @@ def feature_sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequence
 
 
 class Examples(NamedTuple):
-    """Arguments of `ChainCRF.fit`."""
+    """Training examples, as arguments of the method `ChainCRF.fit`."""
 
     sequences: Sequences
     known: Bools
@@ -311,16 +311,16 @@ class Examples(NamedTuple):
 def training_examples(
     corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates
 ) -> Examples:
-    """Return whole paths, and prefixes of paths that end with a link to an unseen page.
+    """Return whole paths, and paths that are cut off after a link, as training examples.
 
     A crawl scores a link before the page is fetched. In whole paths the many words of pages
-    explain the labels so well that the weights of the few words of links stay small. In a prefix
-    the link alone predicts the label of the next page.
+    explain the labels so well that the weights of the few words of links stay small. In a path
+    that is cut off after a link, only the link predicts the label of the next page.
 
-    If m examples share all pages except the last page, each example has the weight 1 / m. With
-    weight 1, the model would memorise the words of a page on a hundred paths, and classify a list
-    of goals on another site as a failure page. A prefix that n paths share has the weight sqrt(n)
-    / m, because few prefixes lead to a list of goals.
+    If m training examples have the same pages except the last page, each example has the weight 1
+    / m. With the weight 1 for each example, the model would memorise the words of a page that is
+    on a hundred paths. A cut-off path with which n paths start has the weight sqrt(n) / m, because
+    few cut-off paths lead to a list of goal pages.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)
@@ -356,7 +356,7 @@ def training_examples(
 
 
 def allowed_path_states(corpus: Corpus, states: PathStates) -> list[Bools]:
-    """Return the possible states of each position of each path."""
+    """Return the possible states of each page and link of each path, given known labels."""
     ahead = _clicks_to_goal(corpus)
     return [states.allowed_states(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
 
@@ -392,7 +392,7 @@ def _by_kind(name: str) -> tuple[int, str]:
 
 
 def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
-    """Fit the likelihood ratios of the model's Pr(goal), by cross-validation over sites.
+    """Calibrate the model's goal probabilities by cross-validation over sites.
 
     For each site, a model trained on the other sites predicts the site's pages and links.
 
@@ -436,8 +436,8 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
 def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
     """For each held-out site, yield the paths of the other sites and the paths of the site.
 
-    Sites without paths to goals, or without paths to failure pages, are left out. If fewer than
-    two sites remain, the function yields nothing.
+    Sites without paths to goal pages, or without paths to failure pages, are left out. If fewer
+    than two sites remain, the function yields nothing.
     """
     numbers = range(int(corpus.sites.max(initial=-1)) + 1)
     parts = {each: select_sites(corpus, [each]) for each in numbers}

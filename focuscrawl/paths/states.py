@@ -1,4 +1,4 @@
-"""States of the chain model [C 3.1], and their rewards [C 3.2, eqs 3-5]."""
+"""States of the chain model [C section 3.1], and rewards of the states [C section 3.2]."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GOAL, FAIL = "goal", "fail"
 
 @dataclass(frozen=True)
 class PathStates:
-    """The labels of pages, and the structure of the chain of pages and links [C 3.1].
+    """Labels of pages, and states of the chain of alternating pages and links [C section 3.1].
 
-    State k < K is the page state of label k, where K is the number of labels. In figure 1b of [C],
-    each label k also has a link state, K + k. In figure 1a of [C], links are transitions: state K
-    + K j + k is a link from a page of label j to a page of label k. Only page state j precedes a
-    link state K + K j + k, and only page state k follows, so the features of the link are features
-    of the transition from j to k.
+    Let K be the number of labels. The state number k < K is the page state of label k. In figure
+    1b of [C], each label k also has a link state with the number K+k. In figure 1a of [C], links
+    are transitions, and the state number K+K*j+k is a link from a page of label j to a page of
+    label k. Only page state j precedes the link state K+K*j+k, and only page state k follows the
+    link state. So the features of a link are features of the transition between the labels.
 
     Attributes
     ----------
@@ -52,12 +52,12 @@ class PathStates:
 
     @classmethod
     def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
-        """Return states for labelled pages.
+        """Return the states of a chain model for paths in which every page has a label.
 
-        Any label may follow any other label. The model learns how often failure pages follow
-        failure pages, and other evidence can outweigh this frequency. With a hard constraint, one
-        intermediate page that resembles a failure page would turn all later pages into failure
-        pages.
+        Any page label may follow any other page label. The chain model learns how often failure
+        pages follow failure pages, and other evidence can outweigh this frequency. If failure
+        pages could lead only to failure pages, one page that resembles a failure page would turn
+        all later pages of its path into failure pages.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
@@ -69,12 +69,14 @@ class PathStates:
     def partially_supervised(
         cls, farthest: int, *, one_state: bool = False, tied: bool = True
     ) -> PathStates:
-        """Return states for paths of which only the last page has a label [C 3.1.2].
+        """Return the states for paths in which only the last page has a label [C section 3.1.2].
 
-        State i is for pages i clicks before the next goal, i = 1 ... `farthest`; the last state
-        also covers larger distances. Pages of state i link to state i - 1 or to failure pages.
-        Goals and failure pages link to pages of any state. With `tied`, similar distances share
-        features in a binary hierarchy; otherwise each distance has its own features.
+        A page of state i is i clicks before the next goal page, for i = 1 ... `farthest`. Pages of
+        the state `farthest` may be more clicks before the next goal page. A page of state i is
+        followed by a page of state i - 1 or by a failure page. Goal pages and failure pages are
+        followed by pages of any state. If `tied` is set, the states form a binary tree by
+        distance, and all states below a node of the tree share features. If `tied` is not set,
+        each distance has its own features.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -105,10 +107,10 @@ class PathStates:
 
     @property
     def structure(self) -> Structure:
-        """The chain of alternating pages and links.
+        """The states and allowed transitions of a chain of alternating pages and links.
 
-        A chain starts with a page that is neither a goal nor a failure page. A link state leads to
-        the page state of the same label.
+        A chain starts with a page that is neither a goal page nor a failure page. A link state
+        leads to the page state of the same label.
         """
         n, same = len(self.labels), np.eye(len(self.labels), dtype=np.bool_)
         onward = self.follows
@@ -124,12 +126,12 @@ class PathStates:
         return Structure(edges, starts, groups)
 
     def link_states(self, label: int) -> Ints:
-        """Return the states of links to pages of a label, given by its index."""
+        """Return the states of links to pages of the label with a given index."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
     def allowed_states(self, labels: Sequence[str | None], ahead: Sequence[int | None]) -> Bools:
-        """Return the possible states of the 2 n - 1 positions of a path of n pages.
+        """Return the possible states of each page and link of a path, given known page labels.
 
         Parameters
         ----------
@@ -159,14 +161,15 @@ class PathStates:
 
 
 def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
-    """Return the reward of each state, float64 (states,), in [0, 1]; state 0 is the goal.
+    """Return the reward of each state, float64 (states,), in [0, 1]; state 0 is a goal page.
 
-    The value of a state at a position of a path is the discounted probability of reaching a goal:
+    The value V of a state at a position of a path is the discounted probability of reaching a goal
+    page, by the following formula:
 
-        V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'),    V_i(goal) = 1,
+        V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'), V_i(goal) = 1.
 
-    and the value V is 0 after the end of the path. The reward of a state is its mean value over
-    all positions of the training paths, weighted by the probability of the state. The reward of a
+    After the end of a path, the value V is 0. The reward of a state is its mean value over all
+    positions of the training paths, weighted by the probability of the state. The reward of a
     state with probability 0 is 0.
 
     Parameters
@@ -209,14 +212,17 @@ def printed_rewards(
 ) -> Floats:
     """Return the reward of each state by equations 3 to 5 as printed in [C].
 
-    The reward at a position i is R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'). At the last
-    position n, the reward is 1 for a goal and 0 for other states. The reward of a state is the
-    mean of R_n-k over k = 1 ... n - 1, weighted by gamma^k and averaged over all paths. Rewards
-    are scaled to a maximum of 1, which keeps the order of links. Equation 4 is printed with a sum
-    up to k = n, but equation 3 does not define R_0, so k = n is left out.
+    The reward of a state y at a position i is R_i(y) = sum_y' exp(W f(y', y, x, i+1)) R_i+1(y'),
+    summed over the next states y', with weights W and features f of the path x. At the last
+    position n, the reward is 1 for a goal page and 0 for other states. The reward of a state is
+    the mean of its rewards at the positions n-k for k = 1 ... n-1, weighted by gamma^k and
+    averaged over all paths. Rewards are scaled to a maximum of 1, which does not change the order
+    of links by reward. Equation 4 of [C] is printed with a sum up to k = n, but equation 3 does
+    not define R_0, so k = n is left out.
 
-    With `pages_only`, the positions of sequences are pages, links are transitions, and k counts
-    pages from 0. If k counted from 1, the goal state, which occurs only at n, would get no reward.
+    If `pages_only` is set, a sequence contains only pages, and links are transitions. The index k
+    in equation 4 then starts at 0. If the index k started at 1, the goal state, which occurs only
+    at the last position, would get no reward.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):

@@ -1,4 +1,4 @@
-"""Training paths: recorded by a person, extracted from labelled pages, and stored in a file."""
+"""Training paths, which a person records or which are extracted from labelled pages."""
 
 from __future__ import annotations
 
@@ -45,17 +45,17 @@ class SitePath:
 
     @property
     def start(self) -> str:
-        """Start page of the site."""
+        """URL of the start page of the site, where the path begins."""
         return self.pages[0]
 
     @property
     def succeeds(self) -> bool:
-        """Whether the path ends at a goal."""
+        """Whether the path ends at a goal page."""
         return self.labels[-1] == GOAL
 
 
 def write_paths(paths: Iterable[SitePath], out: Path) -> int:
-    """Write paths to a file atomically, and return their number.
+    """Write training paths to a file atomically; return the number of paths.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def write_paths(paths: Iterable[SitePath], out: Path) -> int:
 
 
 def read_paths(source: Path) -> list[SitePath]:
-    """Read a file of paths.
+    """Read a file of training paths.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def _path(found: object) -> SitePath:
 
 
 class LinkChoice(NamedTuple):
-    """A link that a person can follow."""
+    """A link that a person can follow while recording a path."""
 
     url: str
     anchor: str
@@ -129,9 +129,9 @@ class LinkChoice(NamedTuple):
 
 @dataclass(frozen=True)
 class Walk:
-    """Position of a person on a site, and the paths saved so far.
+    """The path of a person to the current page of a site, and the paths saved so far.
 
-    Each step returns a new `Walk`, so every step can be undone.
+    Each step of the person creates a new `Walk`, so every step can be undone.
     """
 
     pages: tuple[str, ...]
@@ -140,12 +140,12 @@ class Walk:
 
     @classmethod
     def start_at(cls, start: str) -> Walk:
-        """Return a walk at the start page `start`."""
+        """Return a new walk whose current page is the start page `start`."""
         return cls((start,), (None,))
 
     @property
     def current_page(self) -> str:
-        """URL of the current page."""
+        """URL of the page that the person is viewing."""
         return self.pages[-1]
 
     def follow(self, url: str) -> Walk:
@@ -153,13 +153,13 @@ class Walk:
         return replace(self, pages=(*self.pages, url), labels=(*self.labels, None))
 
     def back(self) -> Walk:
-        """Go back a page, unless the current page is the start page."""
+        """Return the walk after going back one page; nothing changes at the start page."""
         if len(self.pages) == 1:
             return self
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
 
     def label_page(self, label: str) -> Walk:
-        """Label the current page, also in the saved paths that contain the page."""
+        """Return the walk with a label for the current page in all paths that contain the page."""
         return replace(
             self,
             labels=(*self.labels[:-1], label),
@@ -167,16 +167,17 @@ class Walk:
         )
 
     def finish_path(self, *, goal: bool) -> Walk:
-        """Save the path to the current page, a goal or failure page, and go back one page."""
+        """Save the path to the current page, which is a goal or failure page, and go back."""
         ending = GOAL if goal else FAIL
         path = SitePath(self.pages, (*self.labels[:-1], ending))
         return replace(self, saved=(*self.saved, path)).back()
 
 
 def link_choices(view: PageView, targets: Sequence[str | None]) -> list[LinkChoice]:
-    """Return the distinct pages that a page links to, each with its first anchor.
+    """Return the distinct pages that a page links to, each with the first non-empty anchor text.
 
-    `targets` has the URL that each link leads to, or None for links that cannot be followed.
+    The argument `targets` contains the URL that each link leads to, or None for links that cannot
+    be followed.
     """
     found: dict[str, LinkChoice] = {}
     for url, anchor in zip(targets, view.links.anchors, strict=True):
@@ -197,7 +198,7 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
 
 @dataclass(frozen=True)
 class PathSampling:
-    """Maximum number of paths to goals per site, and failure pages per path to a goal."""
+    """Maximum number of paths to goal pages per site, and of failure pages per path."""
 
     goals: int = 60
     fails: float = 3.0
@@ -212,12 +213,13 @@ def extract_paths(
     sampling: PathSampling,
     random_state: int,
 ) -> list[SitePath]:
-    """Return paths from `start` to goals, then to failure pages, as a person might follow them.
+    """Return paths from `start` to goal pages and to failure pages, as a person might follow them.
 
-    A person who wants all goals looks for lists of goals. So goals are assigned greedily to pages
-    that link to goals, in the order of the number of remaining goals relative to the clicks to the
-    page. A path to a failure page branches off from a path to a goal, by a link to a page that
-    links to no goal. Sometimes further clicks follow.
+    A person who wants all goal pages looks for pages that list goal pages. So the function
+    greedily chooses list pages, first the page that lists the most remaining goal pages relative
+    to the clicks from `start`. The paths to the listed goal pages lead through the chosen page. A
+    path to a failure page branches off from a path to a goal page, by a link to a page that links
+    to no goal page. Sometimes further clicks follow before the path ends at a failure page.
 
     Parameters
     ----------
@@ -348,13 +350,13 @@ def _labelled_path(
 
 @dataclass(frozen=True)
 class PageLabels:
-    """Labels and sites of pages, by URL; ``sites`` is empty if the table has no sites."""
+    """The label of each page by URL, and the site of each page if the table has sites."""
 
     labels: dict[str, str]
     sites: dict[str, str]
 
     def goals(self, goal: str, start: str) -> set[str]:
-        """Return the pages labelled `goal` or below `goal`, of the site of `start` if known."""
+        """Return the pages on the site of `start` whose label is `goal` or below `goal`."""
         site = self.sites.get(start)
         return {
             url

@@ -1,11 +1,13 @@
-"""Reports on crawls for people and notebooks; reads the store of a crawl and never writes to it.
+"""Creates reports, for people and notebooks, from the store of a crawl without changing it.
 
-- `summary`, `outcomes` and `status` read numbers and state of a crawl without pandas and
-  matplotlib, which are slow to import.
-- `measures`, `figures`, `comparison` and `html_report` are for notebooks and ``focuscrawl
-  report``.
-- `crawl_plan` checks start pages and estimates costs before a crawl, for ``focuscrawl plan``.
-- `why` and `url_lookup` describe one URL, and `url_tables` lists URLs. `prestige` finds hubs and
-  authorities, and `goals` finds the goal pages of ``focuscrawl paths forage``.
-- `plain_text` and `templates` format text and HTML.
+- The modules `summary`, `outcomes` and `status` read the numbers and the state of a crawl without
+  pandas and matplotlib, which are slow to import.
+- The modules `measures`, `figures`, `comparison` and `html_report` are for notebooks and for
+  ``focuscrawl report``.
+- The module `crawl_plan` checks start pages and estimates costs before a crawl, for ``focuscrawl
+  plan``.
+- The modules `why` and `url_lookup` describe one URL, and `url_tables` lists URLs. The module
+  `prestige` finds hubs and authorities, and `goals` finds the goal pages of ``focuscrawl paths
+  forage``.
+- The modules `plain_text` and `templates` format text and HTML.
 """

@@ -1,4 +1,4 @@
-"""Compares several crawls at equal numbers of fetches, and the pages of two crawls."""
+"""Compares several crawls after equal numbers of fetches, and the pages of two crawls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARTS = ("only_a", "both", "only_b")  #: parts of the pages of two crawls
 
 @dataclass(frozen=True)
 class ComparedCrawl:
-    """A crawl in a comparison."""
+    """The name and the results of one crawl in a comparison."""
 
     label: str  #: name of the crawl, see `crawl_labels`
     fetched: int  #: all fetches of the crawl
@@ -47,9 +47,9 @@ class ComparedCrawl:
 
 
 def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
-    """Name crawls by strategy and, if strategies are ambiguous, also by topic and folder.
+    """Return a name for each crawl: the strategy and, if needed, the topic and the folder.
 
-    A single crawl is named by strategy and topic.
+    If there is only one crawl, its name is the strategy and the topic.
     """
     folders = [Path(summary.folder) for summary in summaries]
     parts = [
@@ -74,7 +74,7 @@ def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
 
 
 def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> list[ComparedCrawl]:
-    """Compare crawls at the largest number of fetches that all crawls have made.
+    """Compare crawls after the largest number of fetches that all crawls have reached.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def describe_relevant_counts(
 ) -> str | None:
     """Describe how many relevant pages each crawl found in the same number of fetches.
 
-    Return None for crawls with different topics, webs or critics.
+    The result is None if the crawls have different topics, webs or critics.
     """
     if not all(_comparable(summary, summaries[0]) for summary in summaries):
         return None
@@ -131,13 +131,13 @@ def describe_relevant_counts(
 
 
 def column_names(compared: Sequence[ComparedCrawl]) -> list[str]:
-    """Return the names of the columns of `row_cells`."""
+    """Return the column names of the comparison table."""
     common = min(row.fetched for row in compared)
     return ["crawl", "fetched", "loss rate", f"loss at {common:,}", "loss reduction"]
 
 
 def row_cells(row: ComparedCrawl) -> list[str]:
-    """Return the cells of one crawl; a dash for a missing value."""
+    """Return the cells of the comparison table for one crawl; a dash for a missing value."""
     rates = [
         "-" if rate is None else f"{rate:.3f}" for rate in (row.loss_rate, row.common_loss_rate)
     ]
@@ -146,7 +146,7 @@ def row_cells(row: ComparedCrawl) -> list[str]:
 
 
 def format_comparison(compared: Sequence[ComparedCrawl]) -> str:
-    """Return the comparison for a terminal."""
+    """Return the comparison of crawls as a text table for a terminal."""
     return "\n".join(align_columns([column_names(compared), *map(row_cells, compared)], left={0}))
 
 
@@ -189,7 +189,7 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
 
 
 def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
-    """Return `n` compared pages of `part` from index `start`, the most relevant pages first.
+    """Return `n` pages of one group, such as the pages of both crawls, the most relevant first.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class _PagePart:
         self._relevant = int((relevance > RELEVANT).sum())
 
     def rows(self, n: int | None = None) -> Iterator[tuple[str, str | None, Any, Any]]:
-        """Yield URL, title and relevance in either crawl of the first `n` pages."""
+        """Yield the URL, the title and the relevance in each crawl for the first `n` pages."""
         pages = self._pages.head(n) if n is not None else self._pages
         a, b = (
             [None] * len(pages) if name is None else pages[name].astype(float).tolist()
@@ -258,7 +258,7 @@ class _PagePart:
         yield from zip(pages.index, pages["title"], a, b, strict=True)
 
     def best(self) -> dict[str, Any]:
-        """Return the number of pages, of relevant pages, and the first pages."""
+        """Return the number of pages and of relevant pages, and the most relevant pages."""
         return {
             "pages": len(self._pages),
             "relevant": self._relevant,

@@ -37,7 +37,7 @@ class StartPage:
 
     @property
     def is_relevant(self) -> bool:
-        """True if the relevance is above ½."""
+        """True if the start page has a relevance above ½."""
         return self.relevance is not None and self.relevance > RELEVANT
 
     def format_line(self) -> str:
@@ -50,7 +50,7 @@ class StartPage:
 
 
 def start_pages(store: CrawlStore) -> list[StartPage]:
-    """Return the start pages that a crawl has requested, the most relevant first."""
+    """Return a crawl's start pages with the outcomes of their fetches, the most relevant first."""
     history, found = History(store), list[StartPage]()
     for fetch in history.first_fetches():
         if fetch.depth > 0:
@@ -67,14 +67,14 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
 
 
 def summarize_start_pages(pages: Sequence[StartPage]) -> str:
-    """Return how many of the start pages were fetched, and how many are relevant."""
+    """Return a text with the number of fetched start pages and of relevant start pages."""
     judged = sum(page.relevance is not None for page in pages)
     good = sum(page.is_relevant for page in pages)
     return f"{judged} of {len(pages)} fetched, {good} relevant"
 
 
 def host_facts(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
-    """Return hosts and pages forbidden by robots.txt as pairs of name and value."""
+    """Return facts about hosts of start pages and about robots.txt, as pairs of name and value."""
     hosts = Counter(host(page.url) for page in pages if page.relevance is not None)
     named = [f"{shorten_middle(name, 40)} ({n})" for name, n in hosts.most_common(_HOSTS_SHOWN)]
     more = [f"{len(hosts) - _HOSTS_SHOWN:,} more"] if len(hosts) > _HOSTS_SHOWN else []
@@ -98,12 +98,12 @@ def format_start_pages(pages: Sequence[StartPage]) -> list[str]:
 
 
 def format_fact(name: str, words: str) -> str:
-    """Return a name and its value as a line for a terminal."""
+    """Return a fact, given as a name and a value, as a line for a terminal."""
     return f"{name:13}{words}"
 
 
 def plan_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
-    """Yield the reasons why a crawl from these start pages may find nothing, as sentences.
+    """Yield a sentence for each reason why a crawl from the start pages may find nothing.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def plan_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterat
 
 
 def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
-    """Yield the warnings about a single host and about training examples as start pages."""
+    """Yield a warning if all start pages are on one host, or are training examples."""
     judged = [page for page in pages if page.relevance is not None]
     hosts = {host(page.url) for page in judged}
     if len(hosts) == 1:
@@ -145,7 +145,7 @@ def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> 
 
 @dataclass(frozen=True)
 class CrawlPlan:
-    """Judged start pages of a crawl, and the costs of a fetch."""
+    """The start pages of a planned crawl with their relevance, and the cost of a fetch."""
 
     pages: tuple[StartPage, ...]  #: the start pages requested, the most relevant first
     seeds: int  #: number of seeds
@@ -159,7 +159,7 @@ class CrawlPlan:
     warnings: tuple[str, ...]  #: sentences of `plan_warnings`
 
     def format_lines(self, budget: int) -> list[str]:
-        """Return the plan without its warnings as lines for a terminal."""
+        """Return the start pages and costs of the plan as lines for a terminal."""
         lines = format_start_pages(self.pages)
         if self.seeds > self.most:
             lines.append(
@@ -173,14 +173,14 @@ class CrawlPlan:
         ]
 
     def facts(self, budget: int) -> list[tuple[str, str]]:
-        """Return the plan without pages and warnings as pairs of name and value."""
+        """Return the numbers of the plan, such as costs, as pairs of name and value."""
         return [*host_facts(self.pages), *self._topic_words(), *self.cost_facts(budget)]
 
     def _topic_words(self) -> list[tuple[str, str]]:
         return [] if self.words is None else [("words", self.words)]
 
     def cost_facts(self, budget: int) -> list[tuple[str, str]]:
-        """Return the time and disk space for a budget as pairs of name and value."""
+        """Return the estimated time and disk space for a crawl budget as (name, value)."""
         if not budget:
             return [("budget", "unlimited, so time and disk cannot be estimated")]
         hosts = {host(page.url) for page in self.pages if page.relevance is not None}
@@ -201,12 +201,12 @@ class CrawlPlan:
         return [("time", text), disk]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes as JSON-serializable values."""
+        """Return the attributes of the plan as JSON-serializable values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Create a plan from the values of `to_dict`; raise UserError if they are invalid."""
+        """Create a plan from the result of `to_dict`; raise UserError if a value is invalid."""
         try:
             pages = tuple(StartPage(**page) for page in values["pages"])
             return cls(**{**values, "pages": pages, "warnings": tuple(values["warnings"])})

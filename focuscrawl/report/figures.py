@@ -1,7 +1,8 @@
-"""Figures of crawls in one style, for reports, studies and notebooks.
+"""Draws figures of crawls in one style, for reports, studies and notebooks.
 
 The parameters `pages` are tables that `focuscrawl.report.measures.load_pages` returns. The figures
-do not use pyplot: save a figure with `png`, or show it in a notebook.
+do not use pyplot. The function `png` converts a figure to an image, and notebooks show figures
+directly.
 """
 
 from __future__ import annotations
@@ -65,24 +66,24 @@ _MARKS: dict[str, dict[str, Any]] = {
 
 
 class LineStyle(NamedTuple):
-    """Colour and dashes of the n-th crawl of a figure."""
+    """Line colour and dash pattern of one crawl in a figure."""
 
     colour: str
     dashes: Any
 
     @classmethod
     def of(cls, number: int) -> LineStyle:
-        """Return the style of the crawl `number`, counted from 0; there are 35 styles."""
+        """Return the line style of the crawl with the index `number` in a figure."""
         return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
 
     def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str, **look: Any) -> None:
-        """Draw a labelled curve; `look` are further options of matplotlib."""
+        """Draw a labelled curve in this style; `look` contains further matplotlib options."""
         style = {"color": self.colour, "ls": self.dashes, "lw": 1.8, **look}
         plot.plot(x, y, label=escape_label(label), **style)
 
 
 def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
-    """Return at most `most` indexes of n points of a curve, including the first and last point."""
+    """Return at most `most` evenly spaced indices of n points, with the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
@@ -103,7 +104,7 @@ def add_legend(
     columns: int = 4,
     **look: Any,
 ) -> None:
-    """Add a legend outside the plots, with as many columns as fit.
+    """Add a legend outside the plots of a figure, with as many columns as fit.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ def curves_figure(
     height: float = 4.2,
     **looks: Any,
 ) -> Figure:
-    """Draw curves, with a legend below the curves.
+    """Draw one curve per crawl, with a legend below the plot.
 
     Parameters
     ----------
@@ -194,7 +195,7 @@ def curves_figure(
 
 
 def completeness_figure(estimates: Sequence[RecallEstimate], number: int = 0) -> Figure:
-    """Draw the estimated recall with its interval against fetches.
+    """Draw the estimated recall and its confidence interval against the number of fetches.
 
     Parameters
     ----------
@@ -220,10 +221,10 @@ def completeness_figure(estimates: Sequence[RecallEstimate], number: int = 0) ->
 class LearningCurve:
     """Learning curve of one crawl in a sequence of crawls (methods.md 8).
 
-    The curve shows the share of relevant pages found against the share of the fetches. A curve
-    above the curve of the previous crawl means positive learning. The relevant pages of all
-    compared crawls are pooled, because the total number of relevant pages on the live Web is
-    unknown.
+    A learning curve shows the share of the relevant pages found against the share of the fetches
+    made. A curve above the curve of the previous crawl means that the crawl has learned from the
+    previous crawl. The relevant pages of all compared crawls are pooled, because the total number
+    of relevant pages on the live Web is unknown.
     """
 
     label: str  #: name of the crawl
@@ -235,7 +236,7 @@ class LearningCurve:
 def learning_curves(
     crawls: Mapping[str, pd.DataFrame], budget: int | None = None
 ) -> list[LearningCurve]:
-    """Return the learning curves of crawls, in their order.
+    """Return the learning curve of each crawl, in the order of the crawls.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def learning_curves(
 
 
 def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
-    """Return a line for each crawl with its area and the gain over the previous crawl."""
+    """Return a line of text per crawl: area below the curve, gain over the previous crawl."""
     lines = []
     for i, curve in enumerate(curves):
         found = float(curve.share[-1]) if len(curve.share) else 0.0
@@ -274,7 +275,7 @@ def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
 
 
 def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
-    """Draw learning curves."""
+    """Draw the learning curves of crawls in one figure."""
     return curves_figure(
         {curve.label: curve_points(curve) for curve in curves},
         columns=2,
@@ -286,7 +287,7 @@ def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
 
 
 def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return x and y of the curve in percent, with fewer points, starting at (0, 0)."""
+    """Return the x and y coordinates of at most some hundred points of the curve, in percent."""
     n = len(curve.share)
     chosen = evenly_spaced(n, _LEARNING_POINTS)
     at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])
@@ -296,7 +297,7 @@ def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.
 def loss_figure(
     crawls: Mapping[str, pd.DataFrame], milestones: Mapping[str, Sequence[Milestone]] | None = None
 ) -> Figure:
-    """Draw the loss rate against fetches (methods.md 1; A02, figure 10).
+    """Draw the loss rate of crawls against the number of fetches [A02 figure 10].
 
     Parameters
     ----------
@@ -344,7 +345,7 @@ def loss_figure(
 
 
 def relevance_figure(pages: pd.DataFrame, number: int = 0) -> Figure:
-    """Draw the histogram of the relevance of the fetches.
+    """Draw a histogram of the relevance of a crawl's fetches.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Goal pages that a forage has found, each with its path from the start of the site."""
+"""Goal pages that ``focuscrawl paths forage`` found, each with a path from the start page."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class GoalPage(NamedTuple):
 
 
 def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
-    """Return the goal pages of a forage, the most probable first.
+    """Return the goal pages that a crawl by a path model found, the most probable first.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
 
 
 def write_goals(pages: list[GoalPage], out: Path) -> None:
-    """Write goal pages as CSV: url, probability, seq, clicks, title, path (URLs joined by spaces).
+    """Write a CSV file with one row per goal page, including the path from the start page.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The report of ``focuscrawl report`` as one self-contained HTML page."""
+"""Creates the report of ``focuscrawl report`` as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _ALARMS = 10
 def crawl_section(
     label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
 ) -> dict[str, Any]:
-    """Return the values of one crawl for the template.
+    """Return the values of one crawl for the report's HTML template.
 
-    The best pages do not include seeds. The values include only the latest events, models and
-    alarms.
+    The list of the best pages does not include seeds. The lists of events, models and alarms
+    include only the latest entries.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def render_report(
     compared: Sequence[ComparedCrawl],
     curves: Sequence[tuple[str, bytes]],
 ) -> str:
-    """Return the report as HTML.
+    """Return the report on one or more crawls as an HTML page.
 
     Parameters
     ----------

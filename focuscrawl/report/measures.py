@@ -1,7 +1,7 @@
-"""Figures of merit over the fetches of a crawl (methods.md 1), for reports and notebooks.
+"""Computes harvest rate, loss rate and other measures of a crawl (methods.md 1).
 
-Time is counted in fetches, not in seconds. All fetches count: redirects, errors, exact duplicates
-and other media than HTML have relevance 0.
+Time is counted in fetches, not in seconds. All fetches of a crawl count, whatever their outcome.
+Redirects, errors, exact duplicates and documents other than HTML have relevance 0.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BINS = 20  # bins of the relevance histogram
 
 
 def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
-    """Read the fetches of a crawl, which may be running.
+    """Read the table of fetches of a crawl, which may be running.
 
     Parameters
     ----------
@@ -76,19 +76,19 @@ def harvest_rate(pages: pd.DataFrame) -> pd.Series[float]:
 
 
 def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
-    """Return 1 - harvest rate of the first n fetches, for every n (methods.md 1; A02 1.1)."""
+    """Return the loss rate, 1 - harvest rate, of the first n fetches, for every n."""
     return (1.0 - harvest_rate(pages)).rename("loss_rate")
 
 
 def default_window(fetches: int) -> int:
-    """Return the window of a moving average: a tenth of the fetches, from 10 to 100."""
+    """Return the window of moving averages: a tenth of the fetches, at least 10, at most 100."""
     return min(100, max(10, fetches // 10))
 
 
 def moving_harvest_rate(pages: pd.DataFrame, window: int | None = None) -> pd.Series[float]:
-    """Return the mean relevance of the last `window` fetches, for every n (F99: harvest rate).
+    """Return the mean relevance of each fetch and the `window` - 1 fetches before.
 
-    The first ``window - 1`` values are NaN.
+    The first ``window - 1`` values of the result are NaN.
     """
     if window is None:
         window = default_window(len(pages))
@@ -96,7 +96,7 @@ def moving_harvest_rate(pages: pd.DataFrame, window: int | None = None) -> pd.Se
 
 
 def relevance_histogram(pages: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
-    """Count fetches by relevance.
+    """Return the number of fetches in each range of relevance.
 
     Returns
     -------
@@ -114,7 +114,7 @@ def relevance_histogram(pages: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
 
 
 def by_host(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return fetches and relevance of each host, the largest sum of relevance first.
+    """Return the fetches and the total relevance of each host, the largest total first.
 
     Returns
     -------
@@ -130,7 +130,7 @@ def by_host(pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_depth(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return ``fetches``, ``relevance`` (sum) and ``mean_relevance`` by clicks from a seed."""
+    """Return the number of fetches, total and mean relevance by clicks from a start page."""
     return _grouped(pages, "depth")
 
 

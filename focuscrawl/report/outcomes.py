@@ -1,4 +1,4 @@
-"""Outcomes of fetches, the state and stop reason of a crawl, and its milestones."""
+"""Describes the outcomes of fetches, and the state, stop reason and milestones of a crawl."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MILESTONES = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "top
 
 
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
-    """Return the outcome of a fetch.
+    """Return the outcome of a fetch, such as page, redirect or duplicate.
 
     Parameters
     ----------
@@ -86,12 +86,12 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
 
 def is_error(name: str) -> bool:
-    """Tell whether an outcome is a failure of the server, the network or the link."""
+    """Return whether an outcome is an error of the server, the network or the link."""
     return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *URL_LIST_KINDS)
 
 
 class RunState(NamedTuple):
-    """State of a crawl."""
+    """The state of a crawl, which says whether a process is running the crawl."""
 
     running: bool  #: a process holds the lock of the crawl's folder
     #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
@@ -100,7 +100,7 @@ class RunState(NamedTuple):
 
 
 def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0) -> RunState:
-    """Return the state of a crawl; `fetched` and `unchanged` are for `describe_stop_reason`."""
+    """Return the state of a crawl as text, such as the reason why the crawl stopped."""
     folder = CrawlFolder(Path(store.location).parent)
     while True:  # until the process has not changed while the store was read
         doing = folder.phase
@@ -129,19 +129,19 @@ def run_state(store: CrawlStore, fetched: int | None = None, unchanged: int = 0)
 
 
 def stop_reason(store: CrawlStore) -> str | None:
-    """Return the stop reason of the last run; None if the run is active or was killed."""
+    """Return why the last run of a crawl stopped; None if the run is active or was killed."""
     ends = History(store).events("start", "stop", last=1)
     return ends[0].detail if ends and ends[0].kind == "stop" else None
 
 
 def stop_rule_message(store: CrawlStore) -> str:
-    """Return the message of the user's rule that stopped the last run; "" without such a rule."""
+    """Return the message of the user's stop rule that stopped the last run, or ""."""
     turns = History(store).events("start", RULE)
     return turns[-1].detail if turns and turns[-1].kind == RULE else ""
 
 
 def skipped_hosts(store: CrawlStore) -> dict[str, str]:
-    """Return the hosts that the last run skipped, each with the reason, in order."""
+    """Return the hosts that the last run of a crawl skipped, each with the reason."""
     left: dict[str, str] = {}
     for event in History(store).events("start", HOST_SKIPPED):
         if event.kind == "start":
@@ -153,7 +153,7 @@ def skipped_hosts(store: CrawlStore) -> dict[str, str]:
 
 
 def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: str = "") -> str:
-    """Return a stop reason as a sentence; return reasons of Scrapy and of extensions unchanged.
+    """Return the stop reason of a crawl as a sentence; unknown reasons stay unchanged.
 
     Parameters
     ----------
@@ -175,12 +175,13 @@ def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: st
 
 
 def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
-    """Return the time spent crawling, without breaks between runs, and the fetches in this time.
+    """Return the time that a crawl spent fetching, and the number of fetches in that time.
 
-    A break is a start or stop of a run between two fetches, or a gap longer than `MAX_GAP`. The
-    first fetch of a run is not counted, because the store does not know when the fetch started.
-    Fetches can be recorded out of order, so only times that are later than the times of all
-    earlier fetches count.
+    The time between two fetches does not count if a run of the crawl started or stopped in
+    between, or if the time is longer than `MAX_GAP`. The first fetch of a run is not counted,
+    because the store does not contain the start time of the fetch. Fetches can be recorded out of
+    order, so a fetch counts only if its time is later than the times of all fetches recorded
+    before.
     """
     stops = {event.seq for event in History(store).events("start", "stop")}
     times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))
@@ -202,6 +203,6 @@ class Milestone(NamedTuple):
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return the milestones of a crawl in order, without its first start."""
+    """Return in order the events that figures mark, except the start of the first run."""
     events = History(store).events(*_MILESTONES)
     return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

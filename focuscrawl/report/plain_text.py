@@ -24,8 +24,8 @@ def printable(text: str) -> str:
     """Return `text` with a space for each character that could control a terminal or browser.
 
     The function replaces control characters (such as the start of an escape sequence), format
-    characters (such as those for the direction of writing) and unassigned code points. White space
-    stays.
+    characters (such as those for the direction of writing) and unassigned code points. The
+    function does not replace white space.
     """
     if text.isprintable():
         return text
@@ -35,13 +35,14 @@ def printable(text: str) -> str:
 def strip_controls(text: str) -> str:
     """Return `text` with a space for each control character except line ends and tabs.
 
-    Unlike `printable`, this function keeps format characters, which some scripts need.
+    Unlike `printable`, the function `strip_controls` keeps format characters, which some scripts
+    need.
     """
     return _CONTROL.sub(" ", text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, width: int | None = None) -> str:
-    """Return `text` as by `printable`, on one line with single spaces.
+    """Return `text` on one line, with single spaces and without control characters.
 
     Parameters
     ----------
@@ -57,9 +58,10 @@ def one_line(text: str, width: int | None = None) -> str:
 def escape_csv_cell(text: str) -> str:
     """Return `text` for a CSV file, so that no spreadsheet runs the text as a formula.
 
-    An apostrophe, which spreadsheets do not show, is added before each possible formula: at the
-    start, and after a semicolon, a tab or a line end, which some spreadsheets interpret as the end
-    of a cell. Control characters become spaces (`strip_controls`).
+    The function adds an apostrophe, which spreadsheets do not show, before each possible formula.
+    A formula may start at the start of the text or after a semicolon, a tab or a line end. Some
+    spreadsheets interpret these characters as the end of a cell. The function replaces control
+    characters by spaces, as `strip_controls` does.
     """
     text = strip_controls(text)
     safe = _CELL_START.sub(
@@ -69,12 +71,12 @@ def escape_csv_cell(text: str) -> str:
 
 
 def escape_csv_field(name: str, value: object) -> object:
-    """Return the value of an exported column for a CSV file; only texts change.
+    """Return the value of an exported column for a CSV file; only text values change.
 
     A main text that starts like a formula gets an apostrophe in front. Nothing is inserted inside
-    a main text, because the offsets of chunks would become invalid. The CSV writer must quote all
-    texts, so that a semicolon or a tab in a text does not start a new cell. Other columns are
-    escaped by `escape_csv_cell`.
+    a main text, because the character offsets of text chunks would become invalid. The CSV writer
+    must quote all texts, so that a semicolon or a tab in a text does not start a new cell. The
+    function escapes columns other than main texts with `escape_csv_cell`.
     """
     if not isinstance(value, str):
         return value
@@ -86,7 +88,7 @@ def escape_csv_field(name: str, value: object) -> object:
 
 
 def shorten_middle(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters, with an ellipsis in the middle if cut."""
+    """Return `text`, shortened to `width` characters by an ellipsis in the middle."""
     if len(text) <= width:
         return text
     tail = (width - 1) // 2

@@ -47,7 +47,7 @@ class Distillation:
 
     @classmethod
     def of(cls, store: CrawlStore, rule: str | None = None) -> Distillation:
-        """Distil the crawl in `store`, which may be running.
+        """Compute hub and authority scores for the crawl in `store`, which may be running.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Distillation:
         return cls(facts, sites.rule != "none", pages, popular_sites(pages[crawl.judged]))
 
     def best(self, score: str, n: int) -> pd.DataFrame:
-        """Return the rows of `pages` with the `n` best scores, ``hub`` or ``authority``."""
+        """Return the `n` pages with the best score ``hub`` or ``authority``."""
         return self.pages.iloc[top_pages(self.pages[score].to_numpy(), n)]
 
 
@@ -122,10 +122,10 @@ def _explain_no_hubs(where: str, rule: str, *, on_site: bool) -> str:
 
 
 def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return the sites with relevant pages, the highest share of relevant pages first.
+    """Return the sites with relevant pages, ordered by the share of relevant pages.
 
-    Sites are ordered by the lower end of the 95 % interval of the share [Wilson 1927], because one
-    relevant page out of one page is weak evidence.
+    The order uses the lower end of the 95 % confidence interval of the share [Wilson 1927],
+    because one relevant page out of one page is weak evidence.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def format_lists(found: Distillation, top: int) -> str:
-    """Return the facts and the best `top` rows of each list for a terminal."""
+    """Return facts about a crawl and its `top` best hubs, authorities and sites as text."""
     between = ", between sites" if found.between_sites else ""
     width = max(len(name) for name, _ in found.facts)
     lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts]
@@ -177,7 +177,7 @@ def format_lists(found: Distillation, top: int) -> str:
 
 
 def render_page(found: Distillation, top: int) -> str:
-    """Return the facts and lists as a self-contained HTML page."""
+    """Return hubs, authorities and popular sites as a self-contained HTML page."""
     return load_template("distilled.html.j2").render(
         facts=found.facts,
         lists=[
@@ -190,7 +190,7 @@ def render_page(found: Distillation, top: int) -> str:
 
 
 def scored_pages(found: Distillation) -> pd.DataFrame:
-    """Return the rows of `Distillation.pages` with a score above 0, the best hubs first."""
+    """Return the pages with a hub or authority score above 0, the best hubs first."""
     pages = found.pages[(found.pages["hub"] > 0) | (found.pages["authority"] > 0)]
     return pages.sort_values(["hub", "authority"], ascending=False, kind="stable")
 

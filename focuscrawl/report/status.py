@@ -1,4 +1,4 @@
-"""Current status of crawls, and commands to a running crawl: pause, resume, budget, stop."""
+"""Reads the status of crawls, and sends commands such as pause to running crawls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RecentSpeed:
 
     @classmethod
     def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> RecentSpeed:
-        """Measure the speed from times and relevance of the latest pages, newest first."""
+        """Measure speed and harvest rate from the times and relevance of the latest fetches."""
         times = sorted((time for time, _ in pages), reverse=True)
         last = [relevance for _, relevance in pages[:RECENT]]
         return RecentSpeed(
@@ -48,7 +48,7 @@ class RecentSpeed:
         )
 
     def describe(self) -> str:
-        """Return speed, harvest rate and time of the last fetch in a line."""
+        """Return a line with the speed, the harvest rate and the time since the last fetch."""
         rate = "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}"
         ago = "-" if self.idle is None else f"{format_duration(self.idle)} ago"
         return (
@@ -59,7 +59,7 @@ class RecentSpeed:
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a crawl."""
+    """The status of a crawl, as printed by ``focuscrawl status``."""
 
     about: str  #: topic, strategy and web in a line
     running: bool  #: a process holds the lock of the crawl's folder
@@ -76,7 +76,7 @@ class Status:
 
     @classmethod
     def of(cls, store: CrawlStore, *, now: datetime | None = None) -> Status:
-        """Read the status of a crawl from its store; `now` is the current time in tests."""
+        """Read the status of a crawl from its store; `now` replaces the current time in tests."""
         running, state = run_state(store)
         fetched, mean = store.row("SELECT count(*), avg(relevance) FROM page")
         queued = "SELECT count(*), count(DISTINCT host) FROM url WHERE state = ?"
@@ -128,19 +128,19 @@ class Status:
 
 
 def crawl_title(store: CrawlStore) -> str:
-    """Return strategy, topic and web of a crawl in a line."""
+    """Return a line with the strategy, the topic and the web of a crawl."""
     identity = store.identity()
     keys = ("strategy", "topic", "web_name")
     return "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
 
 
 def describe_model(model: int, behind: int) -> list[str]:
-    """Describe the latest model; return an empty list without a model."""
+    """Return a text about the latest model as a list of one element; [] without a model."""
     return [f"model {model}, trained {pluralize(behind, 'fetch')} ago"] if model else []
 
 
 def latest_fetches(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
-    """Return time and relevance of the latest pages, newest first."""
+    """Return the time and the relevance of each of the latest fetches, newest first."""
     last = "SELECT fetched_at, relevance FROM page WHERE seq > ? ORDER BY seq DESC"
     rows = store.rows(last, (fetched - RATE_FETCHES,))
     return [(datetime.fromisoformat(at), relevance) for at, relevance in rows]
@@ -172,7 +172,7 @@ def format_duration(seconds: float) -> str:
 
 
 def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
-    """Open the store of the crawl in the folder `crawl_dir`, which may be running.
+    """Open the database of the crawl in the folder `crawl_dir`; the crawl may be running.
 
     Raises
     ------
@@ -183,14 +183,14 @@ def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
 
 
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status:
-    """Return the status of the crawl in the folder `crawl_dir`; errors as in `open_store`."""
+    """Return the status of the crawl in the folder `crawl_dir`."""
     with closing(open_store(crawl_dir)) as store:
         return Status.of(store)
 
 
 @dataclass(frozen=True)
 class CurrentState:
-    """The attributes of `Status` that need no sum over all pages or URLs."""
+    """The attributes of a crawl's `Status` that are fast to read, even for a large crawl."""
 
     running: bool
     about: str
@@ -216,13 +216,13 @@ class CurrentState:
 
 
 def open_control(crawl: str) -> ControlledCrawl:
-    """Return the controller of the crawl in the folder `crawl`; UserError without a crawl."""
+    """Return an object that controls the crawl in the folder `crawl`."""
     open_store(crawl).close()
     return ControlledCrawl(crawl)
 
 
 class ControlledCrawl:
-    """A crawl in a folder, running or not, to which commands are sent.
+    """Sends commands to the crawl in a folder, and reads the state of the crawl.
 
     Attributes
     ----------
@@ -253,7 +253,7 @@ class ControlledCrawl:
 
     @property
     def has_new_budget(self) -> bool:
-        """True while the crawl has not read a new budget."""
+        """True if the crawl has not yet read a new budget that was sent to the crawl."""
         return self._control.budget is not None
 
     def status(self) -> Status:

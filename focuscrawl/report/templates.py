@@ -1,4 +1,4 @@
-"""Loads the templates of HTML pages, with one style and with automatic escaping."""
+"""Loads the templates of HTML pages, which have one style and automatic escaping."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def rows_of(frame: pd.DataFrame) -> list[Any]:
-    """Return the rows of a table for a template, with columns as attributes."""
+    """Return the rows of a data frame for a template, with columns as attributes."""
     return list(frame.itertuples(name="Row"))
 
 
@@ -27,7 +27,7 @@ def data_uri(image: bytes) -> str:
 
 @cache
 def load_template(name: str, package: str = "focuscrawl.report") -> Template:
-    """Load the template `name` of `package`; it can include ``style.css``.
+    """Load the template `name` of `package`, which can include ``style.css``.
 
     The template can use the filters ``one_line``, ``middle`` and ``data_uri``.
     """

@@ -1,4 +1,4 @@
-"""Looks up one URL in a store: its fetch, its links, and the text of its page."""
+"""Looks up the fetch, the links and the page text of one URL in a crawl's store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LARGEST = 2 << 20  # bytes of a page that is parsed to be shown
 
 
 def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
-    """Return the row of the table ``url`` for a URL, with http or https.
+    """Return the row of a URL in the table ``url``; the scheme may be http or https.
 
     Raises
     ------
@@ -114,7 +114,7 @@ FROM page p LEFT JOIN url original ON original.id = p.duplicate_of WHERE p.url =
 
 
 def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
-    """Return the facts about a URL; the cost does not grow with the crawl.
+    """Return the state, the score and the fetch of a URL, without reading the whole crawl.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PageLinks:
-    """The first links from a page and the first links to the page."""
+    """The first links on a page and the first links to the page."""
 
     #: links out of the page in the order they were found: ``id``, ``url``, ``anchor``, ``score``
     #: (None: not followed), ``seq`` and ``relevance`` (None: not fetched) of the target
@@ -161,7 +161,7 @@ class PageLinks:
 
     @classmethod
     def of(cls, store: CrawlStore, url: int, n: int = _SHOWN) -> PageLinks:
-        """Read up to `n` links in each direction of the URL with the ID `url`."""
+        """Read up to `n` links on the page with the ID `url`, and `n` links to the page."""
         into = store.rows(f"{_SOURCES} WHERE l.target = ? ORDER BY l.id LIMIT ?", (url, n))
         out = _out(store, url, n + 1)
         return cls(
@@ -232,7 +232,7 @@ def _fetches_before_link(
 
 @dataclass(frozen=True)
 class RecordedPage:
-    """Text and classes of a recorded page; the texts are untrusted."""
+    """Untrusted text of a recorded page, and its most probable classes."""
 
     title: str  #: title of the page
     text: list[str]  #: paragraphs of the visible text

@@ -1,4 +1,4 @@
-"""Tables of the pages, queued URLs and hosts of a crawl, with filters, orders and search."""
+"""Lists pages, queued URLs and hosts of a crawl, with filters, sorting and search."""
 
 from __future__ import annotations
 
@@ -66,12 +66,13 @@ HOSTS = 50
 
 
 def write_sorted_copy(store: CrawlStore, path: Path) -> None:
-    """Write a sorted copy of the numbers, hosts and scores of a crawl to the new file `path`.
+    """Write an indexed copy of the numbers and scores in a crawl's store to the new file `path`.
 
-    Re-scoring changes the scores of all queued URLs, so indexes in the store itself would slow the
-    crawl down. The sorted copy has the indexes. When rows are read, the copy is joined with the
-    texts of the store. The sorted copy has the state of the crawl at the time of copying. Copying
-    a million URLs takes some seconds. Memory does not grow with the crawl.
+    A new model changes the scores of all queued URLs, so database indexes in the store itself
+    would slow the crawl down. Only the sorted copy of the store has database indexes for sorting.
+    When rows are read, the sorted copy is joined with the texts of the store. The sorted copy has
+    the state of the crawl at the time of copying. Copying a million URLs takes some seconds. The
+    memory for copying does not grow with the crawl.
 
     Parameters
     ----------
@@ -102,10 +103,10 @@ class QueuedUrl(NamedTuple):
 
 
 def frontier_top(store: CrawlStore, most: int = 20) -> list[QueuedUrl]:
-    """Return the queued URLs with the best scores; equal scores are in the order found.
+    """Return the queued URLs with the best scores, the best first.
 
     The SQL statement reads every URL of the crawl, which takes a second for a million URLs. The
-    crawl may fetch other URLs next, because hosts can be busy.
+    crawl may fetch other URLs next, because the hosts of the best URLs can be busy.
     """
     query = """SELECT url, score FROM url WHERE state = ?
                ORDER BY score IS NOT NULL, score DESC, id LIMIT ?"""
@@ -169,7 +170,7 @@ FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = 
 
 @dataclass(frozen=True)
 class UrlFilter:
-    """Filter and order of rows; the defaults select all rows."""
+    """Filter and order of the rows of a URL table; the defaults select all rows."""
 
     least: float | None = None  #: least relevance of pages, or least score of other URLs
     most: float | None = None  #: greatest relevance of pages, or greatest score of other URLs
@@ -181,13 +182,13 @@ class UrlFilter:
 
     @property
     def words(self) -> list[str]:
-        """The words of `search` that are used; a very long search is cut."""
+        """The words that are searched for; the words of an overlong search are cut."""
         return self.search[:_LONGEST].split()[:_WORDS]
 
 
 @dataclass(frozen=True)
 class UrlRows:
-    """A part of the rows of a table."""
+    """A part of the rows of a URL table, with cursors to the rows before and after."""
 
     rows: list[dict[str, Any]]  #: see `list_pages` and `list_unfetched`
     before: str | None  #: cursor to the rows before this part; None without such rows
@@ -198,7 +199,7 @@ class UrlRows:
 def list_pages(
     connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
 ) -> UrlRows:
-    """Return up to `n` pages.
+    """Return up to `n` fetched pages that match a filter, in the order of the filter.
 
     Parameters
     ----------
@@ -236,7 +237,7 @@ def list_pages(
 def list_unfetched(
     connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
 ) -> UrlRows:
-    """Return up to `n` URLs that were not fetched; see `list_pages`.
+    """Return up to `n` URLs that were not fetched and that match a filter.
 
     Returns
     -------
@@ -258,7 +259,7 @@ def list_unfetched(
 
 
 def count_rows(connection: Database) -> tuple[int, int]:
-    """Return the number of pages and of other URLs in the sorted copy."""
+    """Return the number of fetched pages and of unfetched URLs in the sorted copy of a crawl."""
     ((pages, waiting),) = connection.execute("SELECT pages, waiting FROM sorted.total")
     return int(pages), int(waiting)
 
@@ -293,7 +294,7 @@ class _TableReader:
         self._match = " AND ".join(table.match.format(f"word{i}") for i in range(len(words)))
 
     def part(self, after: str, before: str, n: int) -> UrlRows:
-        """Return the rows after or before a cursor."""
+        """Return up to `n` rows of the table after or before a cursor."""
         backwards = bool(before)
         place = _parse_cursor(before or after) if before or after else None
         rows, searched, more = self._rows(place, n, backwards=backwards)
@@ -431,7 +432,7 @@ def _parse_cursor(text: str) -> tuple[float, int]:
 
 
 class MappedHost(NamedTuple):
-    """A host: its fetches, its relevant pages, and its links to and from hosts of the map."""
+    """Numbers of a host's fetches and relevant pages, and of its links to other hosts of a map."""
 
     name: str
     fetches: int
@@ -441,7 +442,7 @@ class MappedHost(NamedTuple):
 
 
 class HostMap(NamedTuple):
-    """The hosts with the most relevant pages, and the links between them."""
+    """The hosts with the largest numbers of relevant pages, and the links between these hosts."""
 
     #: the most relevant pages first; with equally many, the fewest fetches first
     hosts: list[MappedHost]
@@ -465,7 +466,7 @@ GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
 
 
 def map_hosts(store: CrawlStore, most: int = HOSTS) -> HostMap:
-    """Return the `most` hosts with the most relevant pages; reads all fetches and links."""
+    """Return `most` hosts with the largest numbers of relevant pages, and links between them."""
     found = [*store.rows(_HOSTS, (RELEVANT, most))]
     place = {row["host"]: i for i, row in enumerate(found)}
     between = store.rows(_LINKS_BETWEEN, {"hosts": json.dumps([*place])})

@@ -14,10 +14,11 @@ from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
+from focuscrawl.frontier import halve_score
 from focuscrawl.offline.apprentice_training import initial_apprentice
 from focuscrawl.report.outcomes import PAGE, outcome, skipped_hosts
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, printable
-from focuscrawl.report.summary import describe_limit, near_duplicate_note
+from focuscrawl.report.summary import near_duplicate_note, replay_discounts
 from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
@@ -68,10 +69,11 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
-    """Describe the URLs of other hosts that scored better than a page at the time of its fetch.
+    """Describe URLs of busy hosts that were queued with better scores when a page was fetched.
 
-    The function considers URLs that were found before the fetch of the page, and that were fetched
-    later or are still queued. The function compares the last scores of the URLs in the frontier.
+    The text counts URLs that were found before the fetch of the page, and that were fetched later
+    or are still queued. The function compares the last scores of these other URLs with the score
+    of the page.
 
     Parameters
     ----------
@@ -96,7 +98,7 @@ def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) 
 
 @dataclass(frozen=True)
 class Reasons:
-    """Contributions to the score of a URL; contributions above 0 raise the score."""
+    """Contributions of features to the score of a URL; contributions above 0 raise the score."""
 
     #: parts whose sum is the log-odds of the score; see `Apprentice.explain`
     parts: dict[str, float]
@@ -104,7 +106,7 @@ class Reasons:
     score: float  #: the score in [0, 1]
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return the largest contributions for and against the URL as (side, text)."""
+        """Return the largest contributions for and against the URL as lines of text."""
         named = {_part_name(n): part for n, part in self.parts.items() if n != "intercept"}
         lines = []
         for kind, found in (("", named), ("words ", self.words)):
@@ -132,10 +134,10 @@ def _part_name(name: str) -> str:
 
 
 def explain_score(store: CrawlStore, url: int) -> Reasons | None:
-    """Return the contributions to the score of the URL with the ID `url`, by the last model.
+    """Return the contribution of each feature to the last score of the URL with the ID `url`.
 
     The apprentice is rebuilt from the features of every page in the store. If the URL was fetched,
-    the rebuilt apprentice does not learn from that fetch.
+    the rebuilt apprentice does not learn from the fetch of the URL.
 
     Returns
     -------
@@ -238,7 +240,7 @@ class Explanation:
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:
-        """Explain a URL from the store.
+        """Return the explanation of a URL's state and score, read from the store.
 
         Raises
         ------
@@ -373,11 +375,20 @@ def _describe_queued(store: CrawlStore, row: sqlite3.Row) -> str:
     words = f"queued at rank {ahead + 1:,} of {waiting:,}"
     if level > 1:
         words += f", the same score as {pluralize(level - 1, 'other URL')}"
-    held = describe_limit(store, row["url"])
+    held = _describe_discount(store, row)
     left = skipped_hosts(store).get(host(row["url"]))
     if left is not None:
         held = f"host skipped: {one_line(left, 120)}"
     return words if held is None else f"{words}; {held}"
+
+
+def _describe_discount(store: CrawlStore, row: sqlite3.Row) -> str | None:
+    discounts = replay_discounts(store)
+    reason = discounts.reason(row["url"])
+    if reason is None or row["score"] is None:
+        return None
+    counted = halve_score(row["score"], discounts.halvings(row["url"]))
+    return f"its score {row['score']:.2g} counts as {counted:.2g}, because {reason}"
 
 
 _EXCLUSION = """

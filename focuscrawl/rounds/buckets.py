@@ -1,4 +1,4 @@
-"""The URLs of a bucket, the limits of a round, and the evidence of links for the strategy."""
+"""The URLs and links of a bucket (group of hosts), and discounts of hosts and URL patterns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from focuscrawl.crawl.state import CrawlState
-    from focuscrawl.crawl.traps import Quotas
+    from focuscrawl.crawl.traps import Discounts
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.tables import Tables
@@ -36,12 +36,12 @@ _URL_IN_MEMORY = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(
 
 
 def bucket_of(url: str, buckets: int) -> int:
-    """Return the bucket (group of hosts) to which a URL's host belongs."""
+    """Return the number of the bucket (group of hosts) that contains a URL's host."""
     return hashed_id(host(url)) % buckets
 
 
 class BucketUrls:
-    """The URLs of a bucket (group of hosts) after a round (batch of fetches), as columns.
+    """The URLs of one bucket (group of hosts) after a round (batch of fetches).
 
     Attributes
     ----------
@@ -66,20 +66,20 @@ class BucketUrls:
         return len(self.ids)
 
     def positions(self, ids: Ints) -> Ints:
-        """Return the positions of known URLs, int64 (n,)."""
+        """Return the positions of stored URLs, given their ids, int64 (n,)."""
         return np.searchsorted(self.ids, ids)
 
     def known(self, ids: Ints) -> Bools:
-        """Return which ids are known, bool (n,)."""
+        """Return, for each URL id, whether the bucket of hosts contains the URL, bool (n,)."""
         at = np.minimum(self.positions(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
     def is_known(self, url: str) -> bool:
-        """Return whether a URL is known."""
+        """Return whether the bucket of hosts contains a URL."""
         return bool(self.known(np.array([hashed_id(url)], np.int64))[0])
 
     def rows(self, places: Ints) -> pa.Table:
-        """Return the current rows at some positions, see `URL`."""
+        """Return the current table rows of the URLs at given positions (columns as in `URL`)."""
         rows = self._rows.take(pa.array(self._row[places]))
         for name, values in (
             ("score", pa.array(self.score[places])),
@@ -90,14 +90,14 @@ class BucketUrls:
         return rows.cast(URL)
 
     def urls(self, places: Ints) -> list[str]:
-        """Return the URLs at some positions."""
+        """Return the text of the URLs at given positions."""
         urls: list[str] = self._rows["url"].take(pa.array(self._row[places])).to_pylist()
         return urls
 
     # -- changes by a round -----------------------------------------------------------------
 
     def add_urls(self, names: pa.Table) -> None:
-        """Add URLs of links; URLs with ``first`` (seeds, redirect targets) are queued."""
+        """Add the URLs of new links, and queue the seeds and redirect targets among the URLs."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
         rows = names.take(pa.array(first_row[~self.known(ids)])).select(_FIXED)
@@ -123,7 +123,7 @@ class BucketUrls:
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
     def mark_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Mark URLs as fetched, and URLs that may not be fetched as excluded."""
+        """Set the state of fetched URLs to fetched, and of forbidden URLs to excluded."""
         at = self.positions(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
@@ -133,7 +133,7 @@ class BucketUrls:
         self.state[excluded_at], self._changed[excluded_at] = EXCLUDED, True
 
     def update_scores(self, ids: Ints, scores: Floats) -> None:
-        """Set new scores; URLs with a finite score are queued."""
+        """Set new scores of URLs that are not fetched, and queue the URLs with a finite score."""
         at = self.positions(ids)
         keep = np.isin(self.state[at], (UNFOLLOWED, QUEUED)) & ~np.isposinf(self.score[at])
         at, scores = at[keep], scores[keep]
@@ -142,19 +142,19 @@ class BucketUrls:
         self.state[at] = np.where(np.isfinite(scores), QUEUED, UNFOLLOWED)
 
     def best_queued(self, most: int) -> Ints:
-        """Return positions of the best queued URLs, best first; the first found wins ties."""
+        """Return the positions of the queued URLs with the best scores, the best first."""
         at = np.flatnonzero(self.state == QUEUED)
         if most < len(at):  # sorting all queued URLs would be slow
             at = at[self.score[at] >= -np.partition(-self.score[at], most - 1)[most - 1]]
         return at[np.lexsort([self.found[at], -self.score[at]])][:most]
 
     def changed_rows(self) -> pa.Table:
-        """Return the rows that the round has changed."""
+        """Return the table rows of URLs that the current round of fetches has added or changed."""
         return self.rows(np.flatnonzero(self._changed))
 
 
 class RoundUrls(UrlTable):
-    """A `UrlTable` of a bucket: the URLs selected for a round, and new URLs.
+    """The URLs that a round (batch of fetches) may fetch in a bucket (group of hosts).
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class RoundUrls(UrlTable):
         self.first: set[int] = set()
 
     def is_own(self, number: int) -> bool:
-        """Return whether the round may fetch a URL."""
+        """Return whether the current round of fetches may fetch the URL with a given id."""
         if number in self.chosen:
             return True
         new = self._new.get(number)
@@ -190,47 +190,38 @@ class RoundUrls(UrlTable):
         return new
 
     def decided(self) -> Iterator[int]:
-        """Yield the ids of URLs that the round fetched, queued or excluded."""
+        """Yield the ids of URLs that were fetched, queued or excluded in the current round."""
         for number in range(len(self)):
             if self.state(number) != UNFOLLOWED and self.is_own(number):
                 yield number
 
     def set_foreign_score(self, number: int, score: float) -> None:
-        """Leave a URL of another bucket to later rounds."""
+        """Leave a URL to later rounds of fetches, because the current round may not fetch it."""
         if score == math.inf:
             self.first.add(number)
 
 
-class RoundLimits(Traps):
-    """Limits on hosts and URL patterns over all rounds; deferred URLs stay for later rounds.
+class RoundTraps(Traps):
+    """Discounts of hosts and URL patterns over all rounds.
 
     Parameters
     ----------
     before : callable
-        Returns the limits as they were before the round.
+        Returns the discounts as they were before the round.
     """
 
-    def __init__(self, crawl: CrawlState, before: Callable[[], Quotas]) -> None:
+    def __init__(self, crawl: CrawlState, before: Callable[[], Discounts]) -> None:
         super().__init__(crawl)
         self._before = before
 
     def reset(self) -> None:
-        """Restore the limits as they were before the round."""
+        """Restore the discounts as they were before the round."""
         super().reset()
-        self.quotas = self._before()
-
-    def readmit(self) -> bool:
-        """Remove all queued URLs from the frontier if all queued URLs are deferred."""
-        frontier = self._crawl.frontier
-        if not frontier.all_deferred:
-            return False
-        for number in frontier.deferred().tolist():
-            frontier.remove(number)
-        return True
+        self.discounts = self._before()
 
 
 class Inlinks:
-    """The links into the URLs of a bucket, by linking page.
+    """The links to the URLs of a bucket (group of hosts), grouped by linking page.
 
     Parameters
     ----------
@@ -250,16 +241,16 @@ class Inlinks:
         self._score = found["scores"].combine_chunks().flatten().to_numpy()
 
     def count(self, urls: Ints) -> Ints:
-        """Return the number of links to each URL (ids, ascending), int64 (n,)."""
+        """Return the number of known links to each URL, int64 (n,), given ascending URL ids."""
         places = np.searchsorted(urls, self._target.take(self._links_to(urls)))
         counts: Ints = np.bincount(places, minlength=len(urls))
         return counts
 
     def evidence(self, urls: Ints) -> pa.Table:
-        """Return the rows (see `EVIDENCE`) of pages that link to some URLs, in the order found.
+        """Return the table rows (see `EVIDENCE`) of the pages that link to given URLs.
 
-        Only the `MAX_LINKS` links with the highest scores count for a URL, so the cost of a URL
-        does not grow with the crawl.
+        Only the `MAX_LINKS` links with the highest scores are used for each URL, so the cost of
+        scoring a URL does not grow with the crawl.
         """
         found = self._links_to(urls)
         links, target = found.to_numpy(), self._target.take(found).to_numpy()
@@ -290,7 +281,7 @@ def load_evidence(
     urls: BucketUrls,
     number: Callable[[str], int],
 ) -> tuple[Ints, Floats]:
-    """Load links, outcomes of their targets, and the trained model into a new strategy.
+    """Load known links, the relevance of fetched URLs and the trained model into a new strategy.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Data of a crawl in rounds that every task needs, and duplicate detection over all rounds."""
+"""Data that every task of a crawl in rounds (batches of fetches) needs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import MAX_NAMING, Duplicates, is_sketch, shorten
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.traps import NearDuplicates, Quotas
+from focuscrawl.crawl.traps import Discounts, NearDuplicates
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.foundation.user_input import number
@@ -52,14 +52,14 @@ class CpuTimer:
         self._since = process_time()
 
     def lap(self, what: str) -> None:
-        """Add the time since the last call to the total time of the activity `what`."""
+        """Add the processor time since the last call to the total time of the activity `what`."""
         now = process_time()
         self.seconds[what] = self.seconds.get(what, 0.0) + now - self._since
         self._since = now
 
 
 class RoundTime(NamedTuple):
-    """Time limit and fetch limit of a bucket in a live round.
+    """Time limit and fetch limit per host for a bucket of hosts in a round of fetches.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class RoundTime(NamedTuple):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], share: float, seconds: float | None) -> Self:
-        """Return the limits of a round.
+        """Return the limits of a round of fetches, computed from the download delay.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class RoundTime(NamedTuple):
 
 
 class RoundTimeout(Part):
-    """Stops the fetches of a bucket when the time limit of the round is over."""
+    """Stops the fetches of a bucket (group of hosts) after the time limit of the round."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -102,13 +102,13 @@ class RoundTimeout(Part):
         self._is_over = False
 
     def poll(self, now: float) -> bool:
-        """Check the clock, which starts with the first call."""
+        """Return whether the time limit is over; time is measured from the first call."""
         self._started_at = now if self._started_at is None else self._started_at
         self._is_over = now - self._started_at >= self._seconds
         return self._is_over
 
     def stop_reason(self) -> str | None:
-        """Return the stop reason if the time limit is over."""
+        """Return a stop reason if the time limit is over, else None."""
         return TIME_OVER if self._is_over else None
 
 
@@ -126,7 +126,7 @@ class RoundsContext:
     settings : dict of str to Any
         Settings of Scrapy and focuscrawl for a live crawl.
     time : RoundTime or None
-        Limits of a live round; None for a recorded web.
+        Limits of a round (batch of fetches) on the live Web; None in a replay.
     """
 
     def __init__(self, root: str) -> None:
@@ -145,11 +145,11 @@ class RoundsContext:
             self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
     def applied_to(self, config: CrawlConfig) -> CrawlConfig:
-        """Return `config` with the arguments of this crawl."""
+        """Return a copy of `config` with the stored arguments of the crawl."""
         return config.with_values(**self._crawl)
 
     def strategy(self) -> Strategy:
-        """Return a new strategy without any observations."""
+        """Return a new instance of the crawl's strategy, without any observed fetches."""
         config, checked = self.checked.config, self.checked
         context = StrategyContext(checked.critic, config.random_state, checked.web, config.topics)
         strategy = make_strategy(config.strategy, context, config.options)
@@ -157,7 +157,7 @@ class RoundsContext:
         return strategy
 
     def load_model(self, strategy: Strategy, round_: int) -> ModelUpdate | None:
-        """Load the model of a round into a strategy; return None if nothing was trained yet."""
+        """Load the latest model trained up to a given round of fetches into a strategy."""
         committed = self.tables.read_json(f"models/{round_:05}.json", "version", "learned_in")
         if committed is None or not committed["version"]:
             return None
@@ -168,20 +168,15 @@ class RoundsContext:
         strategy.adopt(lesson)
         return lesson
 
-    def quotas(self, bucket: int, until: int) -> Quotas:
-        """Return the limits on hosts and URL patterns of a bucket after a round."""
-        names = self.tables.bucket_tables("quotas", bucket, until)
-        if not names:
-            return Quotas()
-        name = names[-1].replace("quotas/", "ended/", 1)
-        ended = self.tables.read_json(f"{name}.json", "generosity")
-        assert ended is not None
-        return Quotas.from_rows(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
+    def discounts(self, bucket: int, until: int) -> Discounts:
+        """Return the discounts of hosts and URL patterns of a bucket after a round."""
+        names = self.tables.bucket_tables("discounts", bucket, until)
+        return Discounts.from_rows(self.tables.read(names[-1]).to_pylist() if names else ())
 
     def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
-        """Return the file name and the bytes of a bucket's outcome rates after a round.
+        """Return the file with the rates of relevant fetches per directory and URL pattern.
 
-        Return None if no outcome rates were stored yet.
+        The result is the file name and the content of the file, or None if no rates are stored.
         """
         names = self.tables.bucket_tables("pages", bucket, until)
         if not names:
@@ -198,21 +193,22 @@ def load_context(root: str) -> RoundsContext:
 
 
 def content_id(digest: bytes) -> int:
-    """Return 63 bits of a content digest as an integer."""
+    """Return a 63-bit id of a page's content, computed from the content digest."""
     return int.from_bytes(digest[:8], "little") >> 1
 
 
 def content_bucket(content: int, buckets: int) -> int:
-    """Return the bucket that stores a content id, whatever the host of the page."""
+    """Return the number of the bucket (group of hosts) that stores a content id."""
     return content % buckets
 
 
 class BucketDuplicates(Duplicates):
-    """`Duplicates` that knows the pages of all earlier rounds by content and by URL.
+    """Detects duplicates of pages that any earlier round (batch of fetches) has fetched.
 
-    All URLs of a page are on one host, so the bucket of the host stores these URLs. Content ids
-    are divided among the buckets by `content_bucket` and read on demand. Equal pages that
-    different buckets fetch in the same round are not detected.
+    All URLs under which a page was fetched are on one host, so the bucket (group of hosts) of the
+    host stores the URLs. The function `content_bucket` divides content ids among the buckets.
+    Content ids are read on demand. Equal pages that are fetched for different buckets in the same
+    round (batch of fetches) are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -225,7 +221,7 @@ class BucketDuplicates(Duplicates):
         self._pages_before = lru_cache(_CACHED_NAMES)(lambda id_: names.pages(id_, MAX_NAMING))
 
     def find_same_bytes(self, digest: bytes) -> int | None:
-        """Return the id of the URL of the earlier page with a digest, or None."""
+        """Return the URL id of an earlier page whose content has a given digest, or None."""
         found = super().find_same_bytes(digest)
         if found is not None:
             return found
@@ -265,7 +261,7 @@ class _PageIndex:
         self._ids, self._rows = ids[order], rows[order]
 
     def pages(self, id_: int, most: int) -> list[dict[str, Any]]:
-        """Return the rows of the first pages with an id."""
+        """Return the table rows of the first pages that were fetched with a given content id."""
         start, end = np.searchsorted(self._ids, id_), np.searchsorted(self._ids, id_, "right")
         rows = np.sort(self._rows[start : min(end, start + most)])
         tables = np.searchsorted(self._starts, rows, side="right") - 1
@@ -304,7 +300,7 @@ def _contents(root: str, bucket: int, until: int) -> _PageIndex:
 
 
 class BucketNearDuplicates(NearDuplicates):
-    """`NearDuplicates` that starts with the latest pages of a bucket."""
+    """Detects near-duplicates, also of pages that earlier rounds (batches) have fetched."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)
@@ -322,7 +318,7 @@ class BucketNearDuplicates(NearDuplicates):
         self._last = found[-_MAX_SKETCHES:]
 
     def reset(self) -> None:
-        """Forget the pages of this round."""
+        """Forget the pages of the current round of fetches, but not of earlier rounds."""
         super().reset()
         for url, sketch in self._last:
             self.remember(self._crawl.urls.add(url, 0, None), sketch)

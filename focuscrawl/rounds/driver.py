@@ -1,4 +1,4 @@
-"""Runs a crawl round by round: select URLs, fetch, train, update the buckets, commit."""
+"""Runs a crawl in rounds, each of which selects and fetches URLs and trains the model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from focuscrawl.crawl.assembly import check_config
@@ -27,6 +26,7 @@ from focuscrawl.foundation.user_input import (
     validate,
     whole_number,
 )
+from focuscrawl.frontier import halve_scores
 from focuscrawl.rounds.bucket_update import learn
 from focuscrawl.rounds.buckets import bucket_of
 from focuscrawl.rounds.context import CpuTimer, load_context
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def parse_round_size(written: object) -> float:
-    """Parse the size of a round: a share of the budget below 100 %, or a number of fetches.
+    """Parse the size of a round of fetches, as a share of the budget or a number of fetches.
 
     Raises
     ------
@@ -66,7 +66,7 @@ _LOCAL_NAME_SETTINGS = frozenset({"FOCUSCRAWL_PRIVATE_ADDRESSES", "TWISTED_DNS_R
 
 
 class RoundsPlan(BaseModel):
-    """The plan of a crawl in rounds.
+    """The configuration of a crawl in rounds, as read from a plan file (TOML).
 
     Attributes
     ----------
@@ -94,13 +94,13 @@ class RoundsPlan(BaseModel):
 
     @property
     def fetches(self) -> int:
-        """Number of fetches in a round, at least one."""
+        """Number of fetches in each round, at least one."""
         share = self.round * self.crawl.budget if self.round < 1.0 else self.round
         return max(1, int(share))
 
 
 def read_plan(path: Path) -> RoundsPlan:
-    """Read a plan from a TOML file.
+    """Read the plan of a crawl in rounds from a TOML file.
 
     Raises
     ------
@@ -155,7 +155,7 @@ def crawl_in_rounds(
     watch: ProgressFactory = no_progress,
     folder: Path | None = None,
 ) -> dict[str, Any]:
-    """Start a crawl in rounds, or resume the crawl with the tables at `root`, until it stops.
+    """Run a crawl in rounds to its end; resume the crawl if there are tables at `root`.
 
     Parameters
     ----------
@@ -320,19 +320,13 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
 
 
 def choose_urls(tables: Tables, n_buckets: int, number: int, most: int) -> list[int]:
-    """Select the best `most` candidates for a round; return the buckets of the selected URLs.
-
-    Candidates beyond the limits of their host or URL pattern are selected only if all candidates
-    are beyond the limits.
-    """
+    """Select the best `most` candidates for a round; return the buckets of the selected URLs."""
     name = f"chosen/{number:05}"
     if not tables.has(name):
         buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(n_buckets)]
         found = pa.concat_tables([CHOSEN.empty_table(), *map(tables.read, buckets)])
-        free = found.filter(pc.invert(found["barred"]))
-        found = free if len(free) else found
-        columns = (found["found"], pc.negate(found["score"]))
-        best = np.lexsort([each.to_numpy() for each in columns])[:most]
+        scores = halve_scores(found["score"].to_numpy(), found["halvings"].to_numpy())
+        best = np.lexsort([found["found"].to_numpy(), -scores])[:most]
         tables.write_table(name, found.take(pa.array(best)))
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
 

@@ -1,4 +1,4 @@
-"""Fetches of a round in one bucket, and the tables that a round writes."""
+"""Fetches the URLs of one round (batch) and one bucket (group of hosts), and writes tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.buckets import (
     BucketUrls,
     Inlinks,
-    RoundLimits,
+    RoundTraps,
     RoundUrls,
     bucket_of,
     load_evidence,
@@ -37,7 +37,7 @@ from focuscrawl.rounds.context import (
     content_id,
 )
 from focuscrawl.rounds.live_rounds import fetch_live, keep_recordings
-from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
+from focuscrawl.rounds.tables import CONTENT, DISCOUNT, EVIDENCE, NAME, PAGE
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import CrawlConfig
     from focuscrawl.crawl.assembly import CheckedConfig
-    from focuscrawl.crawl.traps import Quotas
+    from focuscrawl.crawl.traps import Discounts
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.store import CrawlStore
@@ -60,9 +60,9 @@ _FAILURES = ("error", "store_error")  # stop reasons after which a round can be 
 
 
 class RoundOutput(Part):
-    """Writes the tables of a bucket for a round when the crawl of the bucket stops.
+    """Writes the tables of one round (batch) and bucket (group of hosts) when its crawl stops.
 
-    Interrupted and failed crawls write nothing, because they can be resumed.
+    Nothing is written if the crawl was interrupted or failed, because the crawl can be resumed.
     """
 
     def __init__(
@@ -71,20 +71,20 @@ class RoundOutput(Part):
         context: RoundsContext,
         where: tuple[int, int],
         urls: RoundUrls,
-        limits: RoundLimits,
+        traps: RoundTraps,
     ) -> None:
         self._crawl = crawl
         self._context = context
         self._where = where
         self._urls = urls
-        self._limits = limits
+        self._traps = traps
 
     def release(self) -> None:
-        """Write all tables if the round is over."""
+        """Write all tables unless the crawl was interrupted or failed."""
         stop = self._crawl.stop_reason
         if stop is None or stop in _FAILURES:
             return
-        crawl, urls, quotas = self._crawl, self._urls, self._limits.quotas
+        crawl, urls = self._crawl, self._urls
         queued = crawl.frontier.queued().tolist()
         urls.first |= {number for number in queued if crawl.frontier.score(number) == math.inf}
         keep_recordings(self._context.tables, crawl.folder.path, *self._where)
@@ -97,8 +97,7 @@ class RoundOutput(Part):
             others=urls.decided(),
             pages=[*page_rows(crawl)],
             excluded=excluded_urls(urls),
-            limits=[*quotas.rows()],
-            generosity=quotas.multiplier,
+            discounts=[*self._traps.discounts.rows()],
             judged=_judged(crawl),
         )
 
@@ -113,11 +112,10 @@ def write_tables(
     others: Iterable[int],
     pages: Sequence[Mapping[str, Any]],
     excluded: Iterable[str],
-    limits: Sequence[Mapping[str, Any]],
-    generosity: int,
+    discounts: Sequence[Mapping[str, Any]],
     judged: bytes,
 ) -> None:
-    """Write the tables of a bucket's round; the table of pages comes last and marks completion.
+    """Write the tables of one round (batch) and one bucket (group of hosts), the pages last.
 
     Parameters
     ----------
@@ -127,8 +125,8 @@ def write_tables(
         Fetches whose links are written.
     first, others : collection of int
         Ids of further URLs to write; the frontier returns URLs in `first` before all links.
-    pages, excluded, limits
-        Rows of `PAGE`; URLs that may not be fetched; rows of `QUOTA`.
+    pages, excluded, discounts
+        Rows of `PAGE`; URLs that may not be fetched; rows of `DISCOUNT`.
     """
     (bucket, round_), tables = where, context.tables
     name = f"{bucket:03}/{round_:05}"
@@ -140,9 +138,8 @@ def write_tables(
             contents.setdefault(to, []).append(page)
     for to, rows in contents.items():
         tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
-    tables.write(f"quotas/{name}", QUOTA, limits)
-    ended = {"excluded": sorted(map(hashed_id, excluded)), "generosity": generosity}
-    tables.write_json(f"ended/{name}.json", ended)
+    tables.write(f"discounts/{name}", DISCOUNT, discounts)
+    tables.write_json(f"ended/{name}.json", {"excluded": sorted(map(hashed_id, excluded))})
     tables.write_bytes(f"judged/{name}", judged)
     tables.write_bytes(f"outcomes/{name}", crawl.strategy.export_outcomes() or b"")
     tables.write(f"pages/{name}", PAGE, pages)
@@ -215,12 +212,12 @@ def _evidence(
 
 
 def excluded_urls(urls: UrlTable) -> list[str]:
-    """Return the URLs that may not be fetched."""
+    """Return the URLs that were excluded, for example by robots.txt."""
     return [urls[number] for number in range(len(urls)) if urls.state(number) == EXCLUDED]
 
 
 def page_rows(crawl: Crawl) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the pages of a crawl, see `PAGE`."""
+    """Yield a table row (see `PAGE`) for each fetched page of a crawl."""
     urls = crawl.urls
     for row in map(dict, crawl.store.rows("SELECT * FROM page ORDER BY seq")):
         url, twin = urls[row["url"]], row["duplicate_of"]
@@ -243,17 +240,17 @@ def _duplicate_keys(row: Mapping[str, Any], url: str) -> dict[str, Any]:
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Fetch the selected URLs of a bucket; a repeated call does nothing.
+    """Fetch the URLs that a round has selected from a bucket (group of hosts).
 
-    The round fetches as many URLs as were selected. A new URL of the bucket's hosts replaces a
-    selected URL with a lower score. So a large round also follows links that the round finds,
-    scored by the model of the previous round.
+    A repeated call does nothing. The number of fetches is the number of selected URLs. But if a
+    new URL on one of the bucket's hosts is found with a better score than a selected URL, the new
+    URL is fetched instead. So a large round (batch of fetches) also follows links found in the
+    same round, which the model of the previous round scores.
 
     Returns
     -------
     dict
-        Numbers of fetches and excluded URLs, sum of relevance, and ``laps``: for a recorded web,
-        the
+        Numbers of fetches and excluded URLs, sum of relevance, and, in a replay, ``laps``: the
         time to ``open`` (read tables, score the selected URLs) and to ``crawl``.
     """
     tables, name, timer = context.tables, f"pages/{bucket:03}/{round_:05}", CpuTimer()
@@ -275,7 +272,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlConfig) -> Crawl:
-    """Open the crawl of a bucket for a round; `RoundOutput` writes the tables at its end.
+    """Open the crawl that fetches the URLs selected from one bucket (group of hosts).
 
     Parameters
     ----------
@@ -303,17 +300,11 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         duplicates=BucketDuplicates(context, bucket, before, urls),
     )
 
-    def limits_before() -> Quotas:
-        quotas = context.quotas(bucket, before)
-        while any(quotas.closed_quota(row["url"]) for row in chosen if row["score"] != np.inf):
-            quotas.raise_limits()  # as when the URLs were selected
-        return quotas
-
-    limits = RoundLimits(crawl, limits_before)
-    output = RoundOutput(crawl, context, (bucket, round_), urls, limits)
+    traps = RoundTraps(crawl, lambda: context.discounts(bucket, before))
+    output = RoundOutput(crawl, context, (bucket, round_), urls, traps)
     near = [BucketNearDuplicates(crawl, tables, bucket, before)] if config.near_duplicates else []
     ends = [] if context.time is None else [RoundTimeout(context.time.seconds)]
-    crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
+    crawl.parts = [*ends, StopRules(crawl), *near, traps, output]
     restore(crawl)
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
@@ -336,7 +327,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
 
 
 def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Write the tables of a round from the crawl in a folder, which stays unchanged.
+    """Write the tables of a round of fetches from an ordinary crawl in a folder.
 
     Parameters
     ----------
@@ -354,8 +345,8 @@ def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, 
         The folder contains no crawl, another crawl, a running crawl or a damaged one.
     """
     assert context.folder is not None
-    with _restored(context, Path(context.folder)) as (crawl, quotas):
-        _write_buckets(context, (bucket, round_), crawl, quotas)
+    with _restored(context, Path(context.folder)) as (crawl, discounts):
+        _write_buckets(context, (bucket, round_), crawl, discounts)
         done = {"bucket": bucket, "fetched": crawl.fetched, "relevance": crawl.relevance_sum}
         return done | {"excluded": len(excluded_urls(crawl.urls))}
 
@@ -377,18 +368,18 @@ def open_crawl_folder(
 
 
 def _write_buckets(
-    context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas: Quotas
+    context: RoundsContext, where: tuple[int, int], crawl: Crawl, discounts: Discounts
 ) -> None:
     urls, buckets = crawl.urls, context.buckets
     pages: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
     excluded: list[list[str]] = [[] for _ in range(buckets)]
-    limits: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
+    of_bucket: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
     for page in page_rows(crawl):
         pages[bucket_of(page["url"], buckets)].append(page)
     for url in excluded_urls(urls):
         excluded[bucket_of(url, buckets)].append(url)
-    for row in quotas.rows():
-        limits[hashed_id(row["name"].partition("/")[0]) % buckets].append(row)
+    for row in discounts.rows():
+        of_bucket[bucket_of(f"//{row['name']}", buckets)].append(row)
     judged, queued = _judged(crawl), crawl.frontier.queued().tolist()
     first = [number for number in queued if crawl.frontier.score(number) == np.inf]
     for bucket in range(buckets):
@@ -402,8 +393,7 @@ def _write_buckets(
             others=range(len(urls)) if own else (),
             pages=pages[bucket],
             excluded=excluded[bucket],
-            limits=limits[bucket],
-            generosity=quotas.multiplier,
+            discounts=of_bucket[bucket],
             judged=judged if own else b"",
         )
 
@@ -422,7 +412,7 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
 
 
 @contextmanager
-def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quotas]]:
+def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Discounts]]:
     """Restore a crawl for reading."""
     checked = context.checked
     with open_crawl_folder(checked, path) as (folder, store):
@@ -440,6 +430,6 @@ def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quota
         crawl.parts = [NearDuplicates(crawl), traps]
         try:
             restore(crawl)
-            yield crawl, traps.quotas
+            yield crawl, traps.discounts
         finally:
             crawl.writer.close()

@@ -1,4 +1,4 @@
-"""Copies a crawl in rounds, or a sample of its pages, to a crawl folder for reports."""
+"""Converts a crawl in rounds, or a sample of its pages, to a crawl folder for reports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PAGE_COLUMNS = (
 
 
 def write_crawl_folder(root: str, path: Path, most: int | None = None) -> int:
-    """Write the crawl at `root` to a new crawl folder, without anchor texts.
+    """Write the crawl in rounds at `root` to a new crawl folder, without anchor texts.
 
     Parameters
     ----------
@@ -149,13 +149,13 @@ class _Selection:
         self._urls: Ints = np.unique(np.concatenate(ids))  # ids in pages and links
 
     def urls(self, urls: BucketUrls) -> list[dict[str, Any]]:
-        """Return the rows of a bucket's URLs."""
+        """Return the table rows of the URLs of a bucket (group of hosts)."""
         ids = urls.ids if self._pages is None else np.intersect1d(urls.ids, self._urls)
         rows: list[dict[str, Any]] = urls.rows(urls.positions(ids)).to_pylist()
         return rows
 
     def pages(self, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the rows of pages by round and bucket."""
+        """Yield the table rows of fetched pages, ordered by round (batch) and bucket of hosts."""
         for name in self._page_tables():
             rows = self._context.tables.read(name, columns)
             if self._pages is not None:
@@ -163,7 +163,7 @@ class _Selection:
             yield from rows.to_pylist()
 
     def links(self, bucket: int) -> Iterator[dict[str, Any]]:
-        """Yield the evidence of links into a bucket in the order of the pages."""
+        """Yield the links to URLs of a bucket of hosts, in the order of the linking pages."""
         for rows in self._evidence(bucket):
             yield from rows.to_pylist()
 
@@ -195,7 +195,7 @@ class _Links:
         self._next = [next(rows, None) for rows in self._rows]
 
     def of(self, url: str) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a page; pages must be requested in order."""
+        """Yield the links of a page; pages must be given in the order of the crawl."""
         for bucket, rows in enumerate(self._rows):
             row = self._next[bucket]
             while row is not None and row["source"] == url:

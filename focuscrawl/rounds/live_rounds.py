@@ -1,4 +1,4 @@
-"""Live fetches of a round in one bucket, by a child process with Scrapy."""
+"""Fetches the URLs of one bucket (group of hosts) from the live Web in a child process."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _LOCK_TIMEOUT = 30.0  # seconds to wait for an earlier process of the task
 
 
 class LiveFetchFolder:
-    """The crawl folder of a live round in a bucket, with a copy on remote storage.
+    """The crawl folder for live fetches of one round (batch) and one bucket (group of hosts).
 
-    If the tables are on this machine, the folder is next to the tables, and a repeated task
-    resumes the crawl in the folder. Otherwise the folder is temporary, and its store and WARC
-    files are regularly copied to the tables. A repeated task on any machine restores the folder
-    from the tables.
+    If the tables are on this machine, the crawl folder is next to the tables, and a repeated task
+    resumes the crawl in the folder. If the tables are on remote storage, the crawl folder is
+    temporary, and its store and WARC files are regularly copied to the remote storage. A repeated
+    task on any machine then restores the crawl folder from the remote storage.
 
     Attributes
     ----------
@@ -75,13 +75,13 @@ class LiveFetchFolder:
             self._tables.read_copy(store, self.folder / CrawlFolder.STORE)
 
     def copy_if_due(self) -> None:
-        """Copy new data if the last copy is old."""
+        """Copy new data to remote storage if the last copy is old."""
         if time.monotonic() >= self._next_copy:
             self.copy()
             self._next_copy = time.monotonic() + _COPY_INTERVAL
 
     def copy(self) -> None:
-        """Copy new data to remote storage: recordings first, then the store."""
+        """Copy new data to remote storage, first the WARC files, then the store."""
         path = self.folder / CrawlFolder.STORE
         if not self._is_remote or not path.exists():
             return
@@ -96,22 +96,22 @@ class LiveFetchFolder:
         snapshot.unlink()
 
     def close(self) -> None:
-        """Remove the folder of a finished round."""
+        """Remove the crawl folder after the round of fetches is finished."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def keep_recordings(tables: Tables, folder: Path, bucket: int, round_: int) -> None:
-    """Copy the WARC files of a crawl folder to the tables."""
+    """Copy the WARC files of a crawl folder to the folder with the tables."""
     for path in folder.glob(_RECORDINGS):
         tables.write_copy(f"recorded/{bucket:03}/{round_:05}-{path.name}", path)
 
 
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
-    """Fetch the selected URLs of a bucket with the spider ``round``.
+    """Fetch the URLs selected from a bucket (group of hosts) with the spider ``round``.
 
-    `LiveFetchFolder` keeps the fetches until the round is over, so a repeated task continues. The
-    child process reads a pipe and exits when this process exits, so two processes never send
-    requests to one host.
+    A `LiveFetchFolder` keeps the fetches until the round (batch of fetches) is over, so a repeated
+    task continues after the last fetch. The child process exits when its parent process exits, so
+    two processes never send requests to one host.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Tables of a crawl in rounds: files, written atomically, on any file system of PyArrow.
+"""Reads and writes the table files of a crawl in rounds, on any file system of PyArrow.
 
     ======================= ====================================================================
     ``plan.json``           the configuration of the crawl
@@ -10,8 +10,8 @@
     ``known/B/R``           the URLs of each page of the bucket, for duplicate detection
     ``contents/B/R``        content ids of pages of all buckets
     ``pages/B/R``           the fetches of a round
-    ``quotas/B/R``          counts of fetches and relevant pages by host and URL pattern
-    ``ended/B/R.json``      URLs that may not be fetched; the multiplier of the limits
+    ``discounts/B/R``       the last fetches of hosts and URL patterns, see `DISCOUNT`
+    ``ended/B/R.json``      URLs that may not be fetched
     ``candidates/B/R``      the best queued URLs after a round
     ``counts/B/R.json``     number of known URLs
     ``chosen/R``            URLs selected for a round
@@ -25,9 +25,10 @@
     ``rounds.lock``         lock of the process that crawls on this machine
     ======================= ====================================================================
 
-In the file names, R is the number of a round, and B is the number of a bucket. Files of ``urls``,
-``evidence``, ``known`` and ``contents`` are merged: a file ``LAST-FIRST`` contains all rounds from
-FIRST to LAST. The number of files grows with the logarithm of the number of rounds.
+In the following file names, R is the number of a round (batch of fetches), and B is the number of
+a bucket (group of hosts). Files of the tables ``urls``, ``evidence``, ``known`` and ``contents``
+are merged. A merged file with the name ``LAST-FIRST`` contains all rounds from FIRST to LAST. The
+number of merged files grows with the logarithm of the number of rounds (batches of fetches).
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 _MERGED = ("urls", "evidence", "known", "contents")
 _LAST = {
     "candidates": ".parquet",
-    "quotas": ".parquet",
+    "discounts": ".parquet",
     "outcomes": "",
 }  #: only the last file counts
 _LARGEST = 1 << 26  # bytes in memory of a merged table without outdated rows
@@ -135,29 +136,29 @@ PAGE = pa.schema(
         ("dropped", pa.int32()),
     ]
 )
-QUOTA = pa.schema(  # see `focuscrawl.crawl.traps.Quota`
+DISCOUNT = pa.schema(  # see `focuscrawl.crawl.traps.Group`
     [
         ("name", pa.string()),
-        ("fetched", pa.int64()),
-        ("earned", pa.int64()),
-        ("repeats", pa.int64()),
-        ("closed", pa.bool_()),
+        ("fetches", pa.float64()),
+        ("repeats", pa.float64()),
+        ("misses", pa.float64()),
+        ("halvings", pa.int64()),
     ]
 )
 CHOSEN = pa.schema(
     [
         *(field for field in URL if field.name != "relevance"),
         ("bucket", pa.int32()),
-        ("barred", pa.bool_()),  # all candidates of the bucket are beyond the limits
+        ("halvings", pa.int64()),  # how often the score is halved
     ]
 )
 
 
 class Tables:
-    """The files of one crawl in rounds.
+    """Reads and writes the files of one crawl in rounds.
 
-    Every method raises `UserError` if a file cannot be read or written, is damaged, or is reached
-    through a symbolic link, because the tables may come from an untrusted person.
+    Every method raises `UserError` if a file cannot be read or written, or is damaged. The methods
+    also refuse symbolic links, because the tables may come from an untrusted person.
 
     Parameters
     ----------
@@ -207,7 +208,7 @@ class Tables:
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a local file from the byte `first` on; return the number of copied bytes."""
+        """Copy a local file from byte `first` on into the tables; return how many bytes."""
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
             shutil.copyfileobj(source, file, _COPY_BYTES)
@@ -231,13 +232,13 @@ class Tables:
         return bool(info.type != fs.FileType.NotFound)
 
     def files(self, folder: str) -> list[str]:
-        """Return the names of the files in a folder; an empty list if it does not exist."""
+        """Return the names of the files in a folder, or [] if the folder does not exist."""
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True)
         with self._reporting_access_errors(folder):
             return [each.base_name for each in self._files.get_file_info(selector)]
 
     def remove(self, folder: str) -> None:
-        """Remove a folder if it exists."""
+        """Remove a folder, if the folder exists."""
         if self.exists(folder):
             with self._reporting_access_errors(folder):
                 self._files.delete_dir(f"{self._base}/{folder}")
@@ -260,9 +261,9 @@ class Tables:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the tables for other processes of this machine within the ``with`` block.
+        """Prevent other processes of this machine from using the tables during a ``with`` block.
 
-        Remote storage has no locks.
+        Tables on remote storage cannot be locked.
 
         Raises
         ------
@@ -295,7 +296,7 @@ class Tables:
 
     @contextmanager
     def reporting_damage(self, name: str) -> Iterator[None]:
-        """Report decoding errors within the ``with`` block as damage of a file, in one line."""
+        """Convert decoding errors within the ``with`` block to a one-line `UserError`."""
         try:
             yield
         except DECODING_ERRORS as error:
@@ -380,7 +381,7 @@ class Tables:
             )
 
     def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
-        """Yield some rows of a table, one row group at a time.
+        """Yield the rows of a table at given positions, one row group at a time.
 
         Parameters
         ----------
@@ -404,7 +405,7 @@ class Tables:
             yield from file.iter_batches(1000, columns=columns, use_threads=False)
 
     def bucket_tables(self, kind: str, bucket: int, until: int) -> list[str]:
-        """Return the tables of a bucket that contain all rounds up to `until`, in order."""
+        """Return the names of a bucket's tables for all rounds of fetches up to `until`."""
         found: list[str] = []
         for table in reversed(self._in_order(f"{kind}/{bucket:03}")):
             if table.last <= until:
@@ -413,7 +414,7 @@ class Tables:
         return found
 
     def incoming(self, kind: str, bucket: int, round_: int) -> list[str]:
-        """Return the tables that other buckets wrote for this bucket in a round."""
+        """Return the names of the tables written for one bucket of hosts in a round of fetches."""
         folder = f"{kind}/{round_:05}"
         names = sorted(name.removesuffix(".parquet") for name in self.files(folder))
         return [f"{folder}/{name}" for name in names if name.endswith(f"-{bucket:03}")]
@@ -428,11 +429,11 @@ class Tables:
         by_id: bool = False,
         group: int | None = None,
     ) -> None:
-        """Add the rows of a round to a table of a bucket; merge files that are not larger.
+        """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Each row is therefore written about log2(rounds) times [1]_, and a task needs no more
-        memory than for a table of 64 MiB. Merged files stay until the round is over, see
-        `remove_obsolete`.
+        Because files are merged, each row is written about log2(rounds) times [1]_. A task never
+        needs more memory than a table of 64 MiB does. Files that were merged are kept until the
+        round of fetches is over, see `remove_obsolete`.
 
         Parameters
         ----------
@@ -467,7 +468,7 @@ class Tables:
         self.write_table(f"{folder}/{round_:05}{ending}", merged, group)
 
     def remove_obsolete(self, buckets: int, round_: int, learned_from: int) -> None:
-        """Remove, after a round, files that were merged or that no later round reads.
+        """Remove files that were merged, and files that no later round of fetches needs.
 
         Parameters
         ----------
@@ -538,6 +539,6 @@ class _RoundsTable(NamedTuple):
 
 
 def last_rows(ids: Ints) -> tuple[Ints, Ints]:
-    """Return the sorted unique ids, int64 (m,), and the position of the last row of each."""
+    """Return the sorted distinct ids, int64 (m,), and the last position of each id."""
     unique, last = np.unique(ids[::-1], return_index=True)
     return unique, len(ids) - 1 - last

@@ -1,4 +1,4 @@
-"""Tasks of a round, and their executors: processes of this machine, or Apache Spark."""
+"""Runs the tasks of a crawl in rounds in processes of this machine, or on Apache Spark."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "1
 
 
 class Task(NamedTuple):
-    """A stage of a round for one bucket."""
+    """One stage, such as fetching, of one round (batch) for one bucket (group of hosts)."""
 
     stage: str
     root: str
@@ -62,7 +62,7 @@ class Task(NamedTuple):
 
 
 def run_task(task: Task) -> dict[str, Any]:
-    """Run a task; add ``seconds`` of processor time and ``megabytes`` to its result."""
+    """Run a task; return its result with the processor time and memory that the task used."""
     start = time.process_time()
     try:
         done = _STAGES[task.stage](load_context(task.root), task.bucket, task.round)
@@ -73,12 +73,12 @@ def run_task(task: Task) -> dict[str, Any]:
 
 
 class Master(Protocol):
-    """Runs tasks of a round."""
+    """Interface of objects that run the tasks of a crawl in rounds."""
 
     def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return the results of tasks; some tasks may run more than once.
+        """Run tasks and return the results of the tasks; a task may run more than once.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class Master(Protocol):
 
 
 class LocalMaster:
-    """Runs tasks in processes of this machine.
+    """Runs tasks of a crawl in rounds in processes of this machine.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class LocalMaster:
     def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return the results of tasks; see `Master.run_tasks`."""
+        """Run tasks in processes of this machine, and return the results of the tasks."""
         kept = []
         try:
             for done in (
@@ -136,7 +136,7 @@ class LocalMaster:
 
 
 def raise_refusals(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the results of `run_task`; raise `UserError` if a task failed with a `UserError`."""
+    """Return the results of tasks, or raise the `UserError` with which a task failed."""
     for each in done:
         if "refused" in each:
             raise UserError(each["refused"])
@@ -144,7 +144,7 @@ def raise_refusals(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class SparkMaster:
-    """Runs tasks on Apache Spark; the log of Spark is kept only after a failure.
+    """Runs tasks of a crawl in rounds on Apache Spark; keeps Spark's log only after a failure.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ class SparkMaster:
     def run_tasks(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return the results of tasks; see `Master.run_tasks`."""
+        """Run tasks on Apache Spark and return their results; see `Master.run_tasks`."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with Spark
 
         here, over = str(Path.cwd()), threading.Event()

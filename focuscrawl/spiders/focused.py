@@ -36,10 +36,10 @@ _TEXT_PIPELINE_ORDER = 950  # in ITEM_PIPELINES
 
 
 class FocusedSpider(scrapy.Spider):
-    """Crawls the pages of a topic; ``focuscrawl crawl --help`` lists the arguments.
+    """Crawls the pages of a topic; ``focuscrawl crawl --help`` lists the spider arguments.
 
-    The spider opens a `focuscrawl.crawl.Crawl` from its arguments, and yields one item for each
-    fetch.
+    The spider opens a `focuscrawl.crawl.Crawl` from the spider arguments, and yields one item for
+    each fetch.
     """
 
     name = "focused"
@@ -66,15 +66,15 @@ class FocusedSpider(scrapy.Spider):
 
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
-        """Return the configuration of the crawl."""
+        """Return the configuration of the crawl, read from settings and spider arguments."""
         return read_config(settings, given, may_be_demo=True)
 
     def open_crawl(self, config: CrawlConfig) -> Crawl:
-        """Open the crawl of a folder."""
+        """Open a new crawl, or resume the crawl in the folder of the configuration."""
         return open_crawl(config)
 
     async def start(self) -> AsyncIterator[Any]:
-        """Yield nothing, because the seeds are in the frontier."""
+        """Yield no requests, because the seeds are already in the frontier."""
         nothing: tuple[Any, ...] = ()
         for request in nothing:
             yield request
@@ -85,7 +85,7 @@ class FocusedSpider(scrapy.Spider):
 
 
 def add_pipelines(settings: BaseSettings, *, texts: bool) -> None:
-    """Add the pipelines of a crawl that are missing, and with `texts` the `TextPipeline`.
+    """Add missing item pipelines of focuscrawl to the settings; `texts` adds `TextPipeline`.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def open_spider_crawl(
     settings: BaseSettings,
     opens: Callable[[CrawlConfig], Crawl] = open_crawl,
 ) -> None:
-    """Check all settings, open the crawl of a spider, and bind it to the spider's crawler.
+    """Check all settings, open the crawl of a spider, and attach the crawl to the crawler.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def open_spider_crawl(
     check_feeds(settings)
     LinkRequestSettings.of(spider, config)
     check_port(config.metrics_port, config.metrics_address)
-    instance_sink(config.instances)
+    instance_sink(config)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
         config = _config_for_own_spider(config, spider.name)

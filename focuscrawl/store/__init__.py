@@ -1,6 +1,7 @@
 """The crawl store: an SQLite database of all fetches, URLs, links and events of a crawl.
 
-This package contains the schema, the writer and the reader (`focuscrawl.store.history`).
+The package `store` contains the database schema, the writer, and the reader
+(`focuscrawl.store.history`).
 """
 
 from focuscrawl.store.crawl_store import CrawlStore

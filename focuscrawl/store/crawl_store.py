@@ -1,8 +1,8 @@
-"""Opens, checks and reads crawl stores, including damaged ones and those of untrusted people.
+"""Opens, checks and reads crawl stores, which may be damaged or of untrusted origin.
 
-Opening checks the schema and the highest ids of every store. Opening a small store also checks
-every page of the database and every value. Damage to a large store shows when the damaged rows
-are read; `find_damage` then checks all values.
+When a store is opened, the schema and the highest ids are checked. In a small store, every
+database page and every value is also checked. Damage to a large store is found when damaged rows
+are read; the function `find_damage` then checks all values.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _KINDS = {
 
 
 class CrawlStore:
-    """The database of one crawl; any thread may use it.
+    """The SQLite database of one crawl, which any thread may use.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class CrawlStore:
 
     @classmethod
     def create(cls, path: Path, identity: Mapping[str, str]) -> CrawlStore:
-        """Create a store completely or not at all.
+        """Create the database of a new crawl, completely or not at all.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ class CrawlStore:
         return store
 
     def reopen(self) -> CrawlStore:
-        """Return a new read-only connection to this store, without another check."""
+        """Open the same store again, read-only and without checks."""
         return CrawlStore(self._path, read_only=True)
 
     def identity(self) -> dict[str, str]:
@@ -169,7 +169,7 @@ class CrawlStore:
 
     @contextmanager
     def connection(self) -> Iterator[Database]:
-        """Lend a connection for one transaction.
+        """Provide a database connection for one transaction in a ``with`` block.
 
         The transaction is committed at the end of the block, or rolled back after an error.
 
@@ -201,26 +201,26 @@ class CrawlStore:
     def rows(
         self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()
     ) -> Iterator[sqlite3.Row]:
-        """Stream the rows of a statement without loading all of them."""
+        """Yield the rows of an SQL statement, without loading all rows at once."""
         with self.connection() as connection:
             cursor = connection.execute(statement, values)
             with closing(cursor):  # also when the caller reads only the first rows
                 yield from cursor
 
     def row(self, statement: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> sqlite3.Row:
-        """Return the only row of a statement."""
+        """Return the only result row of an SQL statement."""
         (row,) = self.rows(statement, values)
         return row
 
     def close(self) -> None:
-        """Close the connections; a later read opens new ones."""
+        """Close all database connections; a later read opens a new connection."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
 
 
 def find_damage() -> UserError | None:
-    """Check every value of the stores that this process opened without a full check.
+    """Check every value of all open stores that were opened without a full check.
 
     Returns
     -------
@@ -237,9 +237,9 @@ def find_damage() -> UserError | None:
 
 @contextmanager
 def reporting_damage(where: str) -> Iterator[None]:
-    """Report errors of decoding a strategy's bytes as damage of the store, in one line.
+    """Convert errors while decoding a strategy's stored bytes to a one-line error.
 
-    Only the strategy that wrote these bytes can check the bytes.
+    Only the strategy that wrote the stored bytes can check the bytes.
     """
     try:
         yield
@@ -248,7 +248,7 @@ def reporting_damage(where: str) -> Iterator[None]:
 
 
 def damage_error(where: str, what: object) -> UserError:
-    """Return the error message for a damaged store."""
+    """Return the error for a damaged store."""
     return UserError(
         f"{where} is damaged ({what}): restore a backup of the crawl, or crawl into a new "
         "crawl_dir"

@@ -31,7 +31,7 @@ class StoredLink(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event after `seq` fetched pages; `at` is the time in UTC, ISO 8601."""
+    """An event of a crawl, such as a start or an alarm, after `seq` fetched pages."""
 
     seq: int
     kind: str
@@ -40,7 +40,7 @@ class StoredEvent(NamedTuple):
 
 
 class StoredFetch(NamedTuple):
-    """A fetch, with the links that no earlier fetch had found.
+    """One fetch of a crawl, with the page's links that were not found before.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class StoredFetch(NamedTuple):
 
 
 class StoredAnswer(NamedTuple):
-    """The data of a fetch that later crawls reuse; `content` is the digest of the text."""
+    """The data of a fetch that a later crawl reuses, such as the ETag of the response."""
 
     url: int
     name: str
@@ -110,7 +110,7 @@ class StoredAnswer(NamedTuple):
 
 
 class History:
-    """Reads a store row by row.
+    """Reads the fetches, URLs, links and events of a crawl from its store, row by row.
 
     Ids of URLs, hosts and links count from 0 in the order of discovery.
 
@@ -128,20 +128,20 @@ class History:
         return int(self._store.row("SELECT coalesce(sum(1), 0) FROM page")[0])
 
     def n_urls(self) -> int:
-        """Return the number of known URLs."""
+        """Return the number of all URLs that the crawl has found."""
         # count(*) is a single step of SQLite, which the step limit cannot interrupt
         return int(self._store.row("SELECT coalesce(sum(1), 0) FROM url")[0])
 
     def hosts(self) -> Iterator[str]:
-        """Yield the hosts in the order of their ids."""
+        """Yield the names of all hosts in the order of the host ids."""
         return (name for _, name in self.numbered_hosts())
 
     def numbered_hosts(self) -> Iterator[tuple[int, str]]:
-        """Yield the id and name of each host in the order of the ids."""
+        """Yield the id and the name of each host in the order of the host ids."""
         return map(tuple, self._store.rows("SELECT id, name FROM host ORDER BY id"))
 
     def urls(self) -> Iterator[NewUrl]:
-        """Yield the URLs in the order of their ids."""
+        """Yield all URLs of the crawl in the order of the URL ids."""
         urls = "SELECT id, url, host, depth, referrer, score, state FROM url ORDER BY id"
         return map(NewUrl._make, self._store.rows(urls))
 
@@ -155,13 +155,13 @@ class History:
         return map(tuple, self._store.rows("SELECT target, anchor FROM link ORDER BY target, id"))
 
     def last_model(self) -> tuple[int, bytes] | None:
-        """Return the number of fetches at the last training, and the model state, if any."""
+        """Return the number of fetches at the last training and the stored model, or None."""
         last = """SELECT trained_at_seq, state FROM models WHERE state IS NOT NULL
                   ORDER BY version DESC LIMIT 1"""
         return next(map(tuple, self._store.rows(last)), None)
 
     def events(self, *kinds: str, last: int | None = None) -> list[StoredEvent]:
-        """Return the events of some kinds in their order, or only the `last` ones."""
+        """Return all events of the given kinds, or only the `last` events, oldest first."""
         newest_first = """SELECT seq, kind, detail, at FROM events
                           WHERE kind IN (SELECT value FROM json_each(?))
                           ORDER BY id DESC LIMIT ?"""
@@ -171,8 +171,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Repeated fetches after the same first fetch are sorted: fetches without new links are
-        first.
+        Repeated fetches that come between the first fetches of two pages are sorted: fetches
+        without new links come before fetches with new links.
 
         Parameters
         ----------
@@ -189,13 +189,13 @@ class History:
                 yield later._replace(links=new)
 
     def first_fetches(self) -> Iterator[StoredFetch]:
-        """Yield the first fetch of every page, without links and memo, in order."""
+        """Yield the first fetch of every page in the order of the crawl, without links."""
         return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.is_revisit)
 
     def answers(self) -> Iterator[StoredAnswer]:
-        """Yield the reusable data of all first fetches in the order of URL ids.
+        """Yield the data of each page that a later crawl reuses, in the order of URL ids.
 
-        Without a digest of the text, `content` is the digest of the body.
+        The field `content` is the digest of the text or, if there is none, the digest of the body.
         """
         for row in self._store.rows(_ANSWERS, {"digest": DIGEST}):
             answer = StoredAnswer._make(row)
@@ -245,7 +245,7 @@ class _Links:
         self._next = next(self._groups, None)
 
     def of(self, url: int) -> tuple[StoredLink, ...]:
-        """Return the links of the next fetch if its URL is `url`; call once per fetch."""
+        """Return the links of the next fetch, given the id of the fetched URL."""
         if self._next is None or self._next[0][0] != url:
             return ()
         found = tuple(StoredLink(*row[1:]) for row in self._next[1])

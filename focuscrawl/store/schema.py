@@ -1,4 +1,4 @@
-"""Tables and views of the crawl store, and the records that the crawl writes to it.
+"""The tables and views of the crawl store, and the records that a crawl writes.
 
 URLs and hosts have ids, so a stored link consists of three small integers and a text. Users,
 notebooks and other programs read the views; the tables behind the views may change.
@@ -147,7 +147,7 @@ SCHEMA = re.sub(r" *--.*", "", _SCRIPT)
 
 
 class NewUrl(NamedTuple):
-    """A URL found for the first time; ids count from 0 in the order of discovery."""
+    """A URL that was found for the first time; ids are counted from 0 in the order found."""
 
     id: int
     url: str
@@ -159,7 +159,7 @@ class NewUrl(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A link of a page to a stored URL."""
+    """A link of a page, as stored in the table ``link``."""
 
     id: int
     source: int
@@ -192,7 +192,7 @@ class PageRow(NamedTuple):
 
 
 class AnswerRow(NamedTuple):
-    """The data of a page that later crawls reuse, as in the table ``answer``."""
+    """The data of a page that a later crawl reuses, as stored in the table ``answer``."""
 
     content: bytes
     headings: str
@@ -201,7 +201,7 @@ class AnswerRow(NamedTuple):
 
 
 class RevisitRow(NamedTuple):
-    """A planned or finished revisit; the fields are the columns of the table ``revisit``."""
+    """A planned or finished repeated fetch, as stored in the table ``revisit``."""
 
     id: int
     url: int
@@ -231,7 +231,7 @@ class ModelRow(NamedTuple):
 
 @dataclass(slots=True)
 class VisitRecord:
-    """All changes by one fetch; written in one transaction or not at all.
+    """All changes of the store by one fetch, which are written in one transaction.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ INSERT = {
 
 
 class Column(NamedTuple):
-    """A column; `is_indexed` tells whether an index finds its minimum and maximum."""
+    """A column of a table; `is_indexed` is True if the column has an index."""
 
     table: str
     name: str
@@ -294,7 +294,7 @@ class Column(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The columns of each table, and the statement of each view."""
+    """The columns of each table and the SQL statement of each view of the store."""
 
     tables: dict[str, list[Column]]
     views: dict[str, str]

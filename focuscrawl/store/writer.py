@@ -1,7 +1,8 @@
 """Writes records to the crawl store in a background thread.
 
-If the database refuses values of one page, such as a number that is too large, the crawl continues
-without the contents of that page. If the database is full or damaged, the writer stops.
+If the database refuses a value of a page, such as a number that is too large, the writer stores
+the fetch without the page's contents, and the crawl continues. If the database is full or damaged,
+the writer stops.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ _UNFIT = (
 
 
 class StoreWriter:
-    """Commits records in the order of `put`, several records in one transaction.
+    """Writes records to the store in the order of `put`, several records in one transaction.
 
-    A record is committed completely or not at all, about 50 ms after `put`. Records that arrive
-    during a transaction belong to the next transaction (group commit). So a slow disk makes
-    transactions larger and does not block the event loop. If the database refuses a record, the
-    record is written without its contents (`without_contents`).
+    A record is committed completely or not at all, about 50 ms after the call of `put`. Records
+    that arrive during a transaction belong to the next transaction (group commit). So with a slow
+    disk, transactions become larger, and the event loop is not blocked. If the database refuses a
+    record, the writer writes the record without the contents of its pages (`without_contents`).
 
     Parameters
     ----------
@@ -66,16 +67,16 @@ class StoreWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many records are queued that the crawl should not fetch more."""
+        """Whether so many records wait for writing that the crawl should not fetch more pages."""
         return self._queue.qsize() >= self._backlog
 
     @property
     def failure(self) -> BaseException | None:
-        """Error that stopped the writer; None while the writer works."""
+        """Error that stopped the writer; None while the writer has not failed."""
         return self._failure
 
     def put(self, record: VisitRecord) -> None:
-        """Queue `record` and return at once."""
+        """Queue `record` for writing, and return without waiting."""
         self._queue.put(record)
 
     def flush(self) -> None:
@@ -151,7 +152,7 @@ def rewrite(
     identity: Mapping[str, str],
     event: tuple[int, str, str],
 ) -> None:
-    """Replace relevance, scores and models in one transaction after a change of the critic.
+    """Replace page relevance, scores and models in one transaction for a new critic.
 
     Parameters
     ----------
@@ -181,10 +182,11 @@ def rewrite(
 
 
 def is_refused(error: Exception) -> bool:
-    """Return whether an error means that SQLite refuses the values of a record.
+    """Return whether an SQLite error means that a value of a record is invalid.
 
-    A missing value may result from a NaN that was computed for a page. Other violations of the
-    schema are program errors, because then the store contradicts the state of the crawl.
+    NULL in a column that must not be NULL is an invalid value, too, because SQLite stores NaN as
+    NULL. Other violations of the database schema are program errors, because the store then
+    contradicts the crawl's data in memory.
     """
     if isinstance(error, sqlite3.IntegrityError):
         return str(error).startswith("NOT NULL")
@@ -192,10 +194,11 @@ def is_refused(error: Exception) -> bool:
 
 
 def without_contents(record: VisitRecord, why: str) -> VisitRecord:
-    """Return a refused record without the contents of its pages.
+    """Return a record that SQLite refused, without the contents of its pages.
 
-    The fetches keep their positions, and `why` becomes their error message. URLs and hosts keep
-    their ids, because later records refer to them; events stay.
+    The fetches keep their positions, and `why` becomes the error message of the fetches. URLs and
+    hosts keep their ids, because later records refer to the ids. The events in the record are not
+    changed.
     """
     error = f"{NOT_STORED}: {_plain(why)}"
     return VisitRecord(

@@ -1,9 +1,9 @@
 """Crawl strategies: each orders the frontier by scores of links and URLs.
 
-Most strategies are a `LinkStrategy`: a score for each link, and a rule that combines the scores of
-all links into a URL. Strategies do not access the frontier or the store. Other packages add
-strategies by an entry point in the group ``focuscrawl.strategies`` and test them with
-`focuscrawl.testing`.
+Most strategies are subclasses of `LinkStrategy`, which scores each link, and combines the scores
+of all links to a URL by a rule. Strategies do not access the frontier or the store. Other packages
+can add a strategy by an entry point in the group ``focuscrawl.strategies``, and test the strategy
+with `focuscrawl.testing`.
 """
 
 from focuscrawl.strategies.base import (

@@ -1,4 +1,4 @@
-"""The strategy ``apprentice``, which learns while the crawl runs which links to follow [A02]."""
+"""The strategy ``apprentice``, which learns during the crawl which links to follow [A02]."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _LAG = 3  # fetches of a replay from the start of a training to the adoption of 
 
 
 class ApprenticeStrategy(Strategy):
-    """The score of a URL v is its expected value, given all known links to v (methods.md 4 and 5).
+    """The score of a URL is its expected relevance, given all known links to the URL.
 
-    This class connects `focuscrawl.apprentice.apprentice.Apprentice` to a crawl.
+    The class `ApprenticeStrategy` connects `focuscrawl.apprentice.apprentice.Apprentice` to a
+    crawl (methods.md 4 and 5).
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ class ApprenticeStrategy(Strategy):
     """
 
     learns = True
+    emits_instances = True
     expects_relevance = True
     in_rounds = True
 
@@ -72,7 +74,7 @@ class ApprenticeStrategy(Strategy):
         self._apprentice.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and their targets by all links into them."""
+        """Score the links of `page`, and each link target by all links to the target."""
         new = self._apprentice.is_new(page.targets)
         features = self._extractor.extract(
             page.view,
@@ -85,58 +87,67 @@ class ApprenticeStrategy(Strategy):
         link_scores, urls, scores = self._apprentice.expand(page.url, features)
         return Expansion(link_scores, urls, _rounded(scores), memo=features.to_bytes())
 
+    def score_at_request(self, url: int, score: float) -> float:
+        """Return the score by the present model and rates; `score` if no link is known.
+
+        The score in the frontier may be older: it was computed when the last link to the URL was
+        found, or after the last training.
+        """
+        present = self._apprentice.score(url)
+        return score if present is None else present
+
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of an earlier run."""
+        """Restore the links of a page from an earlier run of the crawl."""
         assert page.memo is not None
         features = PageFeatures.from_bytes(page.memo).with_targets(page.targets)
         _, urls, scores = self._apprentice.expand(page.url, features)
         return urls, _rounded(scores)
 
     def is_training_due(self) -> bool:
-        """Return whether a batch of fetches is complete."""
+        """Return whether there are enough new fetches for the next training."""
         return self._apprentice.is_training_due()
 
     def learn(self) -> ModelUpdate:
-        """Train a new model."""
+        """Train a new model on links whose targets were fetched."""
         update = self._apprentice.learn()
         return _model_update(update, update.snapshot.observed)
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`."""
+        """Replace the current model by the model of `update`."""
         self.model_version = update.version
         urls, scores = self._apprentice.adopt(update.model)
         update.state = self._apprentice.state(update.model)
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
-        """Load the last model of an earlier run."""
+        """Load the last model that an earlier run of the crawl has stored."""
         adopted_at = self._apprentice.load(state)
         self.model_version = self._apprentice.version
         return adopted_at
 
     def rescore(self) -> Scores:
-        """Return the scores of all unfetched URLs with links."""
+        """Return the scores of all unfetched URLs to which links are known."""
         urls, scores = self._apprentice.rescore()
         return urls, _rounded(scores)
 
     # -- in rounds ---------------------------------------------------------------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
-        """Split a memo, the packed features of a page, by groups of links."""
+        """Split a page's memo (the stored features of its links) by groups of links."""
         assert memo is not None
         return (each.to_bytes() for each in PageFeatures.from_bytes(memo).split(groups))
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
-        """Return a memo that also contains the features of all link targets of the page."""
+        """Return a page's memo (stored features) with the features of all link targets added."""
         assert memo is not None
         return self._extractor.with_all_urls_new(PageFeatures.from_bytes(memo), urls).to_bytes()
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes:
-        """Join the memos of several parts of a page, which have different links."""
+        """Join memos (stored features) of different links of one page to one memo."""
         return _features_of(parts).to_bytes()
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
-        """Add the links of pages that other buckets fetched."""
+        """Add the links of pages that other buckets (groups of hosts) have fetched."""
         added = [
             (url, _features_of([*parts]).in_page_order())
             for url, parts in groupby(pages, key=attrgetter("url"))
@@ -145,11 +156,11 @@ class ApprenticeStrategy(Strategy):
         return urls, _rounded(scores)
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round."""
+        """Record the relevance of a URL that an earlier round (batch of fetches) has fetched."""
         self._apprentice.observe_earlier_fetch(url, relevance)
 
     def export_judged(self) -> bytes | None:
-        """Return the judged URLs of this bucket."""
+        """Return the training data (judged URLs) of the current bucket (group of hosts)."""
         return pack_judged_batch(self._apprentice)
 
     def new_pool(self) -> TrainingPool:
@@ -157,20 +168,20 @@ class ApprenticeStrategy(Strategy):
         return TrainingPool(self._apprentice.options)
 
     def train_on_pool(self, pool: TrainingPool) -> tuple[bytes, int, dict[str, float]]:
-        """Train on the judged URLs of all buckets."""
+        """Train a model on the judged URLs of all buckets (groups of hosts)."""
         learner, instances, metrics = pool.fit(self._apprentice.scorer.learner)
         return pack(learner), instances, metrics
 
     def load_trained(self, version: int, state: bytes) -> ModelUpdate:
-        """Return an update with a model that was trained on all buckets."""
+        """Return an update with the model that `train_on_pool` has trained."""
         return _model_update(self._apprentice.load_trained(version, state), 0)
 
     def export_outcomes(self) -> bytes:
-        """Return the rates of directories and URL patterns."""
+        """Return the rates of relevant fetches per directory and URL pattern as bytes."""
         return pack_arrays(self._apprentice.memory.outcomes.get_state())
 
     def load_outcomes(self, outcomes: bytes) -> None:
-        """Load the rates of directories and URL patterns."""
+        """Load the rates of relevant fetches per directory and URL pattern from bytes."""
         self._apprentice.memory.outcomes.set_state(unpack_finite_arrays(outcomes))
 
 
@@ -184,6 +195,7 @@ def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
         urls=learned.urls,
         scores=_rounded(learned.scores),
         model=learned,
+        training_set=learned.training_set,
     )
 
 

@@ -1,4 +1,4 @@
-"""The base class of strategies, the data they exchange with the crawl, and checks of options."""
+"""The base class of strategies, and the data that a strategy exchanges with the crawl."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from focuscrawl.apprentice.instances import TrainingSet
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.knowledge import Knowledge
@@ -28,13 +29,13 @@ _MAX_COUNT = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class StrategyContext:
-    """The parts of a crawl that a strategy can use when it is created.
+    """The parts of a crawl that the constructor of a strategy can use.
 
     Attributes
     ----------
     critic : the critic, with the classes that the user marked as topic
     random_state : seed of random numbers
-    web : the recorded web of a replay; None in a live crawl
+    web : the recording (saved pages) that a replay crawls; None in a live crawl
     topics : topic paths that the user chose
     knowledge : knowledge of the topic from earlier crawls; None in a first crawl
     """
@@ -76,7 +77,7 @@ class JudgedPage:
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The scores of the links of a page and of their targets.
+    """The scores of a page's links and of the link targets, as returned by `Strategy.expand`.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class Expansion:
 
 @dataclass(frozen=True, slots=True)
 class StoredPage:
-    """A page of an earlier run, read from the store.
+    """A page that an earlier run of the crawl has fetched, as read from the store.
 
     Attributes
     ----------
@@ -125,6 +126,7 @@ class ModelUpdate:
     urls : int64 (m,), all queued URLs
     scores : float64 (m,), scores of `urls`
     model : data for `Strategy.adopt`
+    training_set : the training instances, if the strategy has `Strategy.emits_instances`
     """
 
     version: int
@@ -135,6 +137,7 @@ class ModelUpdate:
     urls: Ints
     scores: Floats
     model: Any
+    training_set: TrainingSet | None = None
 
 
 def check_number(option: str, value: object, least: float, most: float = math.inf) -> None:
@@ -164,16 +167,20 @@ def is_list_of_strings(value: object) -> bool:
 
 
 class Strategy(ABC):
-    """Base class of strategies, which score links and URLs; a crawl has one instance.
+    """Base class of strategies, which score links and URLs to order the frontier.
 
-    A subclass implements `expand` and `restore_page`. A strategy that learns sets `learns` and
-    also implements `is_training_due`, `learn`, `adopt`, `load` and `rescore`. The parameters of
-    ``__init__`` after the context are the options of the strategy and need defaults.
+    A subclass implements `expand` and `restore_page`. A strategy that learns also sets `learns` to
+    True, and implements `is_training_due`, `learn`, `adopt`, `load` and `rescore`. The parameters
+    of ``__init__`` after the context are the options of the strategy, and must have default
+    values.
 
     Attributes
     ----------
     learns : bool
         Whether the strategy trains a model while the crawl runs.
+    emits_instances : bool
+        Whether each `ModelUpdate` of the strategy has a `training_set`, for the setting
+        ``FOCUSCRAWL_INSTANCES``.
     in_rounds : bool
         Whether the strategy supports a crawl in rounds (`focuscrawl.rounds`), where another
         process restores the links of a page. URL ids differ between processes, so a memo may
@@ -192,6 +199,7 @@ class Strategy(ABC):
     """
 
     learns: bool = False
+    emits_instances: bool = False
     in_rounds: bool = False
     expects_relevance: bool = False
     self_contained: bool = False
@@ -203,15 +211,15 @@ class Strategy(ABC):
 
     @abstractmethod
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page` and their targets.
+        """Return the scores of the links of `page` and of the link targets.
 
-        For a long page of a live crawl, this method runs in a background thread. During this call,
-        the crawl calls only the methods `learn` and `split_memo`.
+        For a long page of a live crawl, the method `expand` runs in a background thread. While
+        `expand` runs, the crawl calls only the methods `learn` and `split_memo`.
         """
 
     @abstractmethod
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run; called in the order of `expand`.
+        """Add the links of a page that an earlier run of the crawl has passed to `expand`.
 
         Returns
         -------
@@ -220,7 +228,7 @@ class Strategy(ABC):
         """
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:  # noqa: B027
-        """Record the outcome of a fetch, before `expand` of its page.
+        """Record the outcome of a fetch, before `expand` is called with the page.
 
         Parameters
         ----------
@@ -232,34 +240,42 @@ class Strategy(ABC):
             Id of an earlier page with the same content.
         """
 
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the value of a fetched page in [0, 1], by default its relevance.
-
-        Pages with a value above 1/2 extend the quota of their host and URL pattern
-        (`focuscrawl.crawl.traps`).
-        """
-        return relevance
-
     def score_after_failure(self, url: int, score: float) -> float:
         """Return the new score of a URL that is queued again after a failed fetch."""
+        return score
+
+    def score_at_request(self, url: int, score: float) -> float:
+        """Return the score of a URL when its request is sent, by default the frontier's score.
+
+        The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from the returned
+        score. A strategy overrides the method `score_at_request` if the expected relevance of a
+        queued URL changes without a new score in the frontier.
+
+        Parameters
+        ----------
+        url : int
+            Id of the URL.
+        score : float
+            Last score of the URL in the frontier.
+        """
         return score
 
     # -- strategies that learn -------------------------------------------------------------
 
     def is_training_due(self) -> bool:
-        """Return whether to start a training with the present data."""
+        """Return whether to start a training on the fetches observed so far."""
         return False
 
     def learn(self) -> ModelUpdate:
         """Train a new model on all observed fetches.
 
-        This method runs in a background thread, one training at a time. During the training,
-        `expand` and `observe` use the present model.
+        The method `learn` runs in a background thread, one training at a time. During the
+        training, `expand` and `observe` use the current model.
         """
         raise NotImplementedError
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`.
+        """Replace the current model by the model of `update`.
 
         Returns
         -------
@@ -269,7 +285,7 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def load(self, state: bytes) -> int | None:
-        """Load the model of the last training, before any `restore_page` and `observe`.
+        """Load the last model, before the crawl calls `restore_page` and `observe`.
 
         Returns
         -------
@@ -280,19 +296,19 @@ class Strategy(ABC):
         raise NotImplementedError
 
     def rescore(self) -> Scores:
-        """Return the scores of all URLs with links.
+        """Return the scores of all URLs to which links are known.
 
-        A resumed crawl calls this method after restoring all pages from before the last adoption
-        of a model.
+        A resumed crawl calls `rescore` after restoring all pages that the crawl had fetched before
+        the last model was adopted.
         """
         return no_scores()
 
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split a page's memo (stored bytes) by groups of links; by default, repeat the memo.
+        """Split a page's memo by groups of links; by default, every group gets the whole memo.
 
-        This method may run in any thread.
+        The method `split_memo` may run in any thread.
 
         Parameters
         ----------
@@ -305,52 +321,52 @@ class Strategy(ABC):
         return [memo] * len(groups)
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
-        """Return a `self_contained` memo; `urls` are the targets of the links of the page."""
+        """Return a memo (stored bytes) that can be used without earlier pages of the crawl."""
         return memo
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes | None:
-        """Join the memos of several parts of a page, which have different links."""
+        """Join memos (stored bytes) for different links of one page to one memo."""
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Record a fetch of an earlier round, if links of the current bucket lead to its URL."""
+        """Record the relevance of a URL that an earlier round of fetches has fetched."""
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
-        """Restore one or more pages; return the scores of the link targets by all known links."""
+        """Add the links of stored pages, and return the scores of all link targets."""
         return merge_scores([self.restore_page(page) for page in pages])
 
     def export_judged(self) -> bytes | None:
-        """Return this bucket's training data for the pool of all buckets; None without data."""
+        """Return the training data of the current bucket (group of hosts), or None."""
         raise NotImplementedError
 
     def new_pool(self) -> Any:
-        """Return an empty pool, which has ``add(data)``, ``len`` and ``options.memory``."""
+        """Return an empty pool, which collects the training data of all buckets."""
         raise NotImplementedError
 
     def train_on_pool(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
-        """Train on a pool; return a state for `load_trained`, the instance count, and metrics."""
+        """Train on a pool; return the model as bytes, the number of instances, and metrics."""
         raise NotImplementedError
 
     def load_trained(self, version: int, state: bytes) -> ModelUpdate:
-        """Return an update for `adopt` from a state of `train_on_pool`."""
+        """Return a `ModelUpdate` with the model that `train_on_pool` has returned as bytes."""
         raise NotImplementedError
 
     def export_outcomes(self) -> bytes | None:
-        """Return data about fetches that `restore_pages` does not restore; None: no data."""
+        """Return data about fetches that `restore_pages` does not restore, or None."""
         return None
 
     def load_outcomes(self, outcomes: bytes) -> None:
-        """Load the result of `export_outcomes`."""
+        """Load the data about fetches that `export_outcomes` has returned."""
         raise NotImplementedError
 
 
 def no_scores() -> Scores:
-    """Return empty arrays of URLs and scores."""
+    """Return empty arrays of URL ids and scores."""
     return np.zeros(0, np.int64), np.zeros(0)
 
 
 def merge_scores(parts: Sequence[Scores]) -> Scores:
-    """Join several scores; a later score of a URL replaces an earlier one."""
+    """Join several arrays of URLs and scores; later scores of a URL replace earlier scores."""
     if len(parts) == 1:
         return parts[0]
     urls = np.concatenate([urls for urls, _ in parts])[::-1]

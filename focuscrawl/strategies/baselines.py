@@ -26,7 +26,7 @@ class Evidence(Protocol):
     """Combines the scores of all links to a URL into one score of the URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Add links in the order found; return the URLs with a new or changed score.
+        """Add scored links; return the URLs whose scores are new or have changed, with the scores.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class First:
 class LinkStrategy(Strategy):
     """Base class of strategies that score each link once and combine the scores by a rule.
 
-    A subclass sets `evidence` and implements `score_links`.
+    A subclass sets the attribute `evidence` and implements the method `score_links`.
     """
 
     in_rounds = True
@@ -80,15 +80,15 @@ class LinkStrategy(Strategy):
 
     @abstractmethod
     def score_links(self, page: JudgedPage) -> Floats:
-        """Return the score of each of ``page.links``, float64 (n,); -inf: do not follow."""
+        """Return a score for each of ``page.links``, or -inf for links not to be followed."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links, and then the URLs by all links found so far."""
+        """Score the links of `page`, and each link target by all links found so far."""
         scores = self.score_links(page)
         return Expansion(scores, *self._add_evidence(page.targets, scores))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of an earlier run with their stored scores."""
+        """Add the links of a page from an earlier run, with the stored link scores."""
         return self._add_evidence(page.targets, page.link_scores)
 
     def _add_evidence(self, targets: Ints, scores: Floats) -> Scores:
@@ -115,11 +115,11 @@ class BestFirst(LinkStrategy):
         self._tries = Counter[int]()  # fetches of URLs that failed
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score every link with the relevance of its page."""
+        """Score every link with the relevance of the linking page."""
         return np.full(len(page.links), page.relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links; keep the penalty of URLs with failed fetches."""
+        """Score the links of `page`, with a lower score for URLs whose fetch has failed."""
         expansion = super().expand(page)
         if not self._tries:
             return expansion
@@ -127,7 +127,7 @@ class BestFirst(LinkStrategy):
         return replace(expansion, scores=expansion.scores - _FAILURE_PENALTY * tries)
 
     def score_after_failure(self, url: int, score: float) -> float:
-        """Lower the score of a URL whose fetch failed, if `tries` is set."""
+        """Return a lower score for a URL whose fetch failed, if the option `tries` is set."""
         if not self._by_tries:
             return score
         self._tries[url] += 1
@@ -137,8 +137,8 @@ class BestFirst(LinkStrategy):
 class HardFocus(LinkStrategy):
     """Hard focus: follow the links of a page only if its most probable class is in the topic.
 
-    The followed links have the same order as with the strategy ``best-first``. The frontier can
-    become empty while relevant pages remain.
+    The followed links are ordered as by the strategy ``best-first``. The frontier can become empty
+    while relevant pages remain.
     """
 
     expects_relevance = True
@@ -152,7 +152,7 @@ class HardFocus(LinkStrategy):
         self.evidence = Maximum()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score every link with the relevance of its page, or refuse all links."""
+        """Score every link with the page's relevance, or with -inf for off-topic pages."""
         # `marked` includes all leaves below the topics of the user
         assert page.probabilities is not None
         on_topic = self._marked[np.argmax(page.probabilities)]
@@ -166,12 +166,12 @@ class BreadthFirst(LinkStrategy):
         self.evidence = First()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Give every link the same score."""
-        return np.zeros(len(page.links))
+        """Return the same score for every link."""
+        return np.ones(len(page.links))
 
 
 class Random(LinkStrategy):
-    """Fetch URLs in a random order.
+    """The strategy ``random``, which fetches URLs in a random order.
 
     The score of a URL depends only on the random seed and the id of the URL, so a resumed crawl
     continues in the same order.
@@ -182,7 +182,7 @@ class Random(LinkStrategy):
         self.evidence = First()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Give every link a random score, uniform in [0, 1)."""
+        """Return a random score for every link, uniformly distributed in [0, 1)."""
         return _uniform(page.targets.astype(np.uint64), self._seed)
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class Hubs(RescoringStrategy[Floats]):
-    """The score of a URL v is (1 - w) R(u) + w p(v), with an expected authority score p(v).
+    """Combines the relevance of linking pages with the expected authority score of a URL.
 
-    R(u) is the relevance of the most relevant page u that links to v. The value p(v) is the
-    authority score that v would have if v were relevant, divided by the largest such score. The
-    authority score is computed from the hubs of the last distillation
-    (`focuscrawl.distiller.Distiller.score_unfetched`).
+    The score of a URL v is (1 - w) R(u) + w p(v) with a weight w, where R(u) is the relevance of
+    the most relevant page u that links to v. The value p(v) is the authority score that v would
+    have if v were relevant, divided by the largest such score. The authority score is computed
+    from the hubs of the last distillation (`focuscrawl.distiller.Distiller.score_unfetched`).
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Hubs(RescoringStrategy[Floats]):
         return self._add_page(page.url, page.relevance, page.targets, hosts)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Run the distiller on the first `pages` pages; return authority scores by URL id."""
+        """Compute expected authority scores from the links of the first `pages` pages."""
         source, target, _ = self.log.links(pages)
         n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
         _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
@@ -81,7 +81,7 @@ class Hubs(RescoringStrategy[Floats]):
         return authority, (urls, self._weighted_sum(best[urls], authority[urls]))
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Adopt `model`, and re-score the link targets of pages after the first `pages` pages."""
+        """Use the authority scores in `model`; return scores for links found since then."""
         self._authority = model
         _, target, _ = self.log.links(self.log.n_pages)
         urls = np.unique(target[self.log.count_links(pages) :])

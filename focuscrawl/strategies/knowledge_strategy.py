@@ -1,4 +1,4 @@
-"""Strategies that use the knowledge of a topic from earlier crawls (methods.md 8)."""
+"""Strategies that use what earlier crawls have learned about a topic (methods.md 8)."""
 
 from __future__ import annotations
 
@@ -43,19 +43,21 @@ MAX_QUERY_TERMS = 16
 
 
 class Learnable(LinkStrategy):
-    """Score links by keywords in the anchor, a prediction for the URL, and the page's relevance.
+    """Score links by keywords in the anchor, the page's relevance, and earlier crawls.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
-    approach to topic-specific web resource discovery (2002); see methods.md 8. A first crawl, and
-    a crawl with knowledge of earlier crawls, score a link by::
+    approach to topic-specific web resource discovery (2002); see methods.md 8. In the following
+    formulas, a link leads from a page u to a URL v. The first formula scores links in a first
+    crawl. The second formula scores links in a crawl that uses earlier crawls::
 
         score(u, v) = alpha sim(keywords, anchor) + (1 - alpha) R(u)
         score(u, v) = alpha sim(keywords, anchor) + beta predicted(v) + gamma R(u)
 
-    The score of a URL is the maximum over its links. R(u) is the relevance of the linking page;
-    the parameter `page` can replace R(u) with sim(keywords, page), as in the paper of
-    Angkawattanawit and Rungsawang. A first crawl uses the keywords of the user, or else keywords
-    from the sources in the parameter `first`.
+    The score of a URL is the maximum score of all links to the URL. R(u) is the relevance of the
+    linking page u. The parameter `page` can replace R(u) by the similarity of the page and the
+    keywords, as in the paper of Angkawattanawit and Rungsawang. A first crawl uses the keywords in
+    `keywords`. If `keywords` is not set, the crawl takes keywords from the sources that `first`
+    names.
 
     Parameters
     ----------
@@ -129,7 +131,7 @@ class Learnable(LinkStrategy):
                 self._start_page_counts = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Learn keywords if `page` is a relevant start page, and then score its links."""
+        """Score the links of `page`; if it is a relevant start page, add its keywords before."""
         memo = None
         if self._start_page_counts is not None and not page.depth and page.relevance > RELEVANT:
             words = sorted(distinct_words([page.view.title, *page.view.headings]))
@@ -138,7 +140,7 @@ class Learnable(LinkStrategy):
         return replace(super().expand(page), memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of an earlier run, and the words of a start page."""
+        """Add the links of a page from an earlier run, and the keywords of a start page."""
         if page.memo and self._start_page_counts is not None:
             self._learn(page.memo.decode().split(_SEPARATOR))
         return super().restore_page(page)
@@ -152,7 +154,7 @@ class Learnable(LinkStrategy):
         self._keywords = Keywords.merge(self._initial, learned.weights)
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score links by anchor, URL and page."""
+        """Score links by the anchor text, the URL and the linking page."""
         links = page.view.links
         anchors = [links.anchors[i] for i in page.links.tolist()]
         alpha, beta, gamma = self._weights
@@ -187,7 +189,7 @@ def initial_keywords(
 
 
 class UrlLookup(Protocol):
-    """Maps URL ids to URLs."""
+    """Interface of objects that map URL ids to URLs."""
 
     def __getitem__(self, url_id: int) -> str: ...
 
@@ -195,8 +197,9 @@ class UrlLookup(Protocol):
 class CorrectedStrategy(Strategy):
     """Wraps a strategy that learns, and mixes its scores with the known scores of URLs.
 
-    The score of a URL v with a known score is w known(v) + (1 - w) s(v), where s(v) is the score
-    of the wrapped strategy. The wrapper does not change the scores of links.
+    If earlier knowledge gives a URL v the score known(v), the new score of v is w known(v) + (1 -
+    w) s(v). Here s(v) is the score of v by the wrapped strategy, and w is the parameter `weight`.
+    The wrapper does not change the scores of links.
 
     Parameters
     ----------
@@ -228,12 +231,8 @@ class CorrectedStrategy(Strategy):
         """Pass the outcome of a fetch to the wrapped strategy."""
         self._learner.observe(url, relevance, duplicate_of)
 
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the value of a page by the wrapped strategy."""
-        return self._learner.page_value(url, relevance)
-
     def is_training_due(self) -> bool:
-        """Return whether to start a training."""
+        """Return whether the wrapped strategy should start a training."""
         return self._learner.is_training_due()
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -255,7 +254,7 @@ class CorrectedStrategy(Strategy):
         return update
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`."""
+        """Replace the current model by the model of `update`."""
         self.model_version = update.version
         return self._corrected(self._learner.adopt(update))
 
@@ -266,7 +265,7 @@ class CorrectedStrategy(Strategy):
         return adopted_at
 
     def rescore(self) -> Scores:
-        """Return the scores of all URLs with links."""
+        """Return the scores of all URLs to which links are known."""
         return self._corrected(self._learner.rescore())
 
     def _look_up(self, targets: Ints) -> None:
@@ -288,34 +287,34 @@ class CorrectedStrategy(Strategy):
 
 
 def topic_name_keywords(context: StrategyContext) -> Keywords:
-    """Return the words of the name of the topic as keywords."""
+    """Return the words in the topic's name as keywords."""
     critic = context.critic
     marked = [c for c, on in zip(critic.classes, critic.marked, strict=True) if on]
     return Keywords.from_topics(context.topics or marked)
 
 
 def query_terms(context: StrategyContext) -> list[str]:
-    """Return the keywords with the largest weights from knowledge, else from the topic's name."""
+    """Return the best keywords from earlier crawls, or else the words in the topic's name."""
     knowledge = context.knowledge
     keywords = topic_name_keywords(context) if knowledge is None else knowledge.keywords
     return list(keywords.weights)[:MAX_QUERY_TERMS]
 
 
 class TermMatcher:
-    """Finds the terms of a query, at most 62 words in lower case, in texts."""
+    """Finds given lower-case words (terms), at most 62, in texts."""
 
     def __init__(self, terms: Sequence[str]) -> None:
         self._bit_of = {term: i for i, term in enumerate(terms)}
 
     def match_texts(self, texts: list[str]) -> Ints:
-        """Return int64 (n_texts,): bit k is set if term k is a word of the text."""
+        """Return an integer per text, in which bit k is set if term k is a word of the text."""
         words, owner = tokenize(texts)
         hits = np.zeros(len(texts), np.int64)
         np.bitwise_or.at(hits, owner, self.match_words(words))
         return hits
 
     def match_words(self, words: Sequence[str]) -> Ints:
-        """Return int64 (n_words,): bit k is set if the word is term k."""
+        """Return an integer per word, in which bit k is set if the word is term k."""
         bits = np.array([self._bit_of.get(word, -1) for word in words], np.int64)
         return np.where(bits < 0, 0, 1 << np.maximum(bits, 0))
 
@@ -324,6 +323,6 @@ class TermMatcher:
 
 
 def has_term(hits: Ints, terms: int) -> Bools:
-    """Convert the bits of `TermMatcher` (n,) to a mask, bool (n, terms)."""
+    """Convert the bit sets of a `TermMatcher` to a Boolean array of shape (n, terms)."""
     found: Bools = (hits[:, None] >> np.arange(terms)) & 1 > 0
     return found

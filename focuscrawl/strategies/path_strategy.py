@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of a URL v is the expected reward of the paths to v by a path model (equation 7).
+    """The score of a URL is the reward that a path model expects from the paths to the URL.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
-    critic computes the relevance R(u) from a single page u, and the scores of URLs from paths. The
-    pages on paths from a start page form a site.
+    path model computes the relevance of a page from the page alone, and the scores of URLs from
+    paths. All pages that are reached by links from one start page form a site.
 
     Parameters
     ----------
@@ -96,15 +96,10 @@ class Paths(Strategy):
             printed=printed_scores,
             adapt=adapt,
         )
-        self._page_values: dict[int, float] = {}
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Record a fetch."""
         self._forager.record_fetch(url)
-
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the probability that a page is not a failure page, given the path to the page."""
-        return self._page_values.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page` and their targets."""
@@ -126,7 +121,6 @@ class Paths(Strategy):
             onward *= self._model.domain_factors(page.view, start, page.links)[:, None]
         labels = onward.astype(np.float32)
         goal, fail = belief.mean(axis=0)[:2].tolist()
-        self._page_values[page.url] = 1.0 - fail
         rows = labels.reshape(-1, labels.shape[2])
         reward = float(belief.mean(axis=0) @ self._model.rewards)
         of_links = [page.view.links.urls[i] for i in page.links.tolist()] if self._adapt else []
@@ -140,7 +134,6 @@ class Paths(Strategy):
         """Add the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)
-        self._page_values[page.url] = 1.0 - memo.fail
         self._forager.add_page(page.url, memo.referrer, memo.url)
         self._forager.record_page(page.url, memo.goal, memo.reward)
         links = len(page.targets)
@@ -152,7 +145,7 @@ class Paths(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class PathMemo:
-    """The values of a page on a path that the store keeps as the memo of the page.
+    """The data of a page that a resumed crawl needs, stored as the memo of the page.
 
     Attributes
     ----------
@@ -174,7 +167,7 @@ class PathMemo:
     directories: NDArray[np.uint32]
 
     def to_bytes(self) -> bytes:
-        """Pack the memo for the store."""
+        """Convert the memo (the stored data of a page) to bytes."""
         url = self.url.encode()
         links, depth = self.directories.shape
         sizes = [self.labels.shape[1], len(url), links, depth]
@@ -185,7 +178,7 @@ class PathMemo:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack a memo that `to_bytes` packed."""
+        """Create a memo (the stored data of a page) from the bytes of `to_bytes`."""
         referrer, parent, k, length, links, depth = np.frombuffer(data, "<i8", 6).tolist()
         goal, fail, reward = np.frombuffer(data, "<f8", 3, offset=48).tolist()
         url = data[72 : 72 + length].decode()

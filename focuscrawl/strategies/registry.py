@@ -1,4 +1,4 @@
-"""Find strategies by name among the entry points of all installed packages."""
+"""Finds strategies by name among the entry points of all installed packages."""
 
 from __future__ import annotations
 

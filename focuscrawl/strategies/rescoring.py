@@ -1,4 +1,4 @@
-"""The base class of strategies that re-score the whole frontier, and their log of the crawl."""
+"""A base class of strategies that re-score the whole frontier; a log of the crawl."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PathFeatures(PackedRecord):
-    """Hashed words of a page and its links, for strategies that learn from paths.
+    """Hashed words of a page and of its links, as features for strategies that learn.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class PathFeatures(PackedRecord):
 
 
 class LinkSnapshot(NamedTuple):
-    """The links, pages and fetches of a crawl at some moment.
+    """The links, pages and fetches of a crawl up to a given fetch.
 
     Attributes
     ----------
@@ -72,14 +72,14 @@ class LinkSnapshot(NamedTuple):
 
     @property
     def queued(self) -> Ints:
-        """The unfetched URLs with links, int64 (m,), ascending."""
+        """The ids of unfetched URLs to which links are known, int64 (m,), ascending."""
         linked = np.zeros(len(self.relevance), bool)
         linked[self.target] = True
         return np.flatnonzero(linked & np.isnan(self.relevance))
 
 
 class LinkLog:
-    """A log of fetches, pages and links; entries never move, so array views stay valid."""
+    """A log of a crawl's fetches, pages and links, to which entries are only appended."""
 
     def __init__(self) -> None:
         self._fetched = GrowingArray(np.int64)  # URL of each fetch
@@ -116,12 +116,12 @@ class LinkLog:
         return int(np.searchsorted(self._page.data, pages))
 
     def links(self, pages: int) -> tuple[Ints, Ints, Ints]:
-        """Return source, target and page position of the links of the first `pages` pages."""
+        """Return source, target and page index of each link on the first `pages` pages."""
         n = self.count_links(pages)
         return self._source.data[:n], self._target.data[:n], self._page.data[:n]
 
     def pages_since(self, pages: int) -> Iterator[tuple[int, Ints]]:
-        """Iterate over the pages after the first `pages`: URL id, and ids of the targets."""
+        """Yield URL id and link target ids of each page after the first `pages` pages."""
         bounds = np.searchsorted(self._page.data, np.arange(pages, self.n_pages + 1)).tolist()
         for url, (start, end) in zip(
             self._pages.data[pages:].tolist(), pairwise(bounds), strict=True
@@ -129,7 +129,7 @@ class LinkLog:
             yield url, self._target.data[start:end]
 
     def relevance(self, observed: int, n_urls: int) -> Floats:
-        """Return the relevance (n_urls,) of the first `observed` fetches by URL id, else NaN."""
+        """Return the relevance of each URL in the first `observed` fetches; NaN for other URLs."""
         relevance = np.full(n_urls, np.nan)
         fetched, outcome = self._fetched.data[:observed], self._outcome.data[:observed]
         inside = fetched < n_urls
@@ -138,7 +138,7 @@ class LinkLog:
 
 
 class LinkHistory(LinkLog):
-    """A `LinkLog` with the words of pages and links, for strategies that learn from paths."""
+    """A log of a crawl (`LinkLog`) that also has the words of pages and links."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class LinkHistory(LinkLog):
         self.relevant += relevance > 0.5
 
     def add(self, url: int, features: PathFeatures) -> int:
-        """Append the page with the id `url`; return the position of its first link."""
+        """Append the page with the URL id `url`; return the index of its first link in the log."""
         start = len(self._target)
         self._relevance.grow(int(features.targets.max(initial=url)) + 1)
         first = np.zeros(len(features.targets), bool)
@@ -168,14 +168,14 @@ class LinkHistory(LinkLog):
         return start
 
     def snapshot_at(self, observed: int, pages: int) -> LinkSnapshot:
-        """Return the first `observed` fetches and `pages` pages; the log may grow meanwhile."""
+        """Return a snapshot with the first `observed` fetches and the first `pages` pages."""
         _, target, _ = self.links(pages)
         urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
         n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
         return self._snapshot(len(target), pages, self.relevance(observed, n_urls))
 
     def latest_snapshot(self) -> LinkSnapshot:
-        """Return the whole history as a snapshot that is valid until the next append."""
+        """Return a snapshot of the whole log, which is valid until the log grows."""
         return self._snapshot(len(self._target), len(self._pages), self._relevance.data)
 
     def _snapshot(self, n_links: int, pages: int, relevance: Floats) -> LinkSnapshot:
@@ -197,11 +197,11 @@ _STATE = struct.Struct("<qqq")
 
 
 class RescoringStrategy(Strategy, Generic[Model]):
-    """A strategy whose model depends only on the pages in its log before the training.
+    """Base class of strategies whose model depends only on a log of the crawl.
 
-    A resumed crawl restores the same pages and trains the model again, so the store needs no copy
-    of the model. A subclass must log only pages that the crawl restores: pages with links, and
-    pages for which `expand` returns a memo.
+    A resumed crawl restores the pages in the log and trains the model again, so the store needs no
+    copy of the model. A subclass must log only pages that a resumed crawl restores, which are
+    pages with links and pages for which `expand` returns a memo.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ class RescoringStrategy(Strategy, Generic[Model]):
 
     @abstractmethod
     def fit_model(self, observed: int, pages: int) -> tuple[Model, Scores]:
-        """Return the model of the first `pages` pages, and the scores of all their targets.
+        """Return a model of the first `pages` pages, and the scores of the pages' link targets.
 
-        This method runs in a background thread and must not modify the strategy.
+        The method `fit_model` runs in a background thread and must not modify the strategy.
 
         Parameters
         ----------
@@ -255,15 +255,15 @@ class RescoringStrategy(Strategy, Generic[Model]):
         return pages, {}
 
     def interval(self) -> float:
-        """Return the present number of fetches between two trainings."""
+        """Return the current number of fetches between two trainings."""
         return max(self.every, self.growth * self.log.n_fetches)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Append a fetch to the log; a duplicate counts like any irrelevant fetch."""
+        """Append a fetch to the log; a duplicate page counts as an irrelevant page."""
         self.log.observe(url, relevance)
 
     def is_training_due(self) -> bool:
-        """Return whether to start a training; if so, fix the data that the training uses."""
+        """Return whether to start a training, which uses only the fetches made so far."""
         due = self.log.n_fetches - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is being added
@@ -288,19 +288,19 @@ class RescoringStrategy(Strategy, Generic[Model]):
         )
 
     def adopt(self, update: ModelUpdate) -> Scores:
-        """Replace the present model by the model of `update`."""
+        """Replace the current model by the model of `update`."""
         self.model_version = update.version
         self._learned_at = update.trained_at_seq
         return self.use_model(*update.model)
 
     def load(self, state: bytes) -> None:
-        """Load the numbers of fetches and pages of the last training, which `rescore` repeats."""
+        """Load the numbers of fetches and pages that the last training used."""
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
         self.is_resuming = True
 
     def rescore(self) -> Scores:
-        """Repeat the last training, after all its pages were restored."""
+        """Repeat the last training, after all pages that the training used were restored."""
         self.is_resuming = False
         observed, pages = self._extent
         # `pages` can be larger if a page was fetched again immediately afterwards

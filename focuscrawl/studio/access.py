@@ -1,4 +1,4 @@
-"""Access control of the studio: token and cookie, and checks of ``Host`` and ``Origin``."""
+"""Checks which requests to the studio are allowed, by token, cookie, ``Host`` and ``Origin``."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ HEADERS = {
 
 
 def load_token(root: Path) -> str:
-    """Return the token for the studio of the folder `root`; create a token if there is none.
+    """Return the access token for the studio of the folder `root`, or create a token.
 
     The token file is private and in the user's state folder, because another person may have
-    created `root`. If the file cannot be written, each start of the studio has a new token.
+    created the folder `root`. If the token file cannot be written, each start of the studio
+    creates a new token.
     """
     name = sha256(os.fsencode(root)).hexdigest()[:32]
     path = platformdirs.user_state_path("focuscrawl") / "studio" / name
@@ -88,7 +89,7 @@ def _read_token(path: Path) -> str | None:
 
 @dataclass(frozen=True)
 class PublicUrl:
-    """Public address of a studio behind a proxy, like ``https://studio.example.org/path``."""
+    """Public address of a studio behind a proxy, such as ``https://studio.example.org/path``."""
 
     origin: str  # scheme, host and port, as in the header Origin
     hosts: frozenset[str]  # values of the header Host, with and without the port
@@ -96,7 +97,7 @@ class PublicUrl:
 
     @classmethod
     def parse(cls, text: str) -> PublicUrl:
-        """Parse the URL that a user gives; raise `UserError` if it is invalid."""
+        """Parse the public URL of a studio; raise `UserError` if the URL is invalid."""
         error = UserError(
             f"--public-url {text!r:.200} is invalid: give an address like "
             "https://studio.example.org or https://example.org/studio"
@@ -121,16 +122,16 @@ class PublicUrl:
 
     @property
     def is_encrypted(self) -> bool:
-        """Whether browsers connect with TLS."""
+        """Whether browsers connect to the studio with TLS."""
         return self.origin.startswith("https:")
 
 
 class Access:
-    """Checks each request before routing.
+    """Checks whether a request to the studio is allowed, before routing.
 
-    Browsers send a cookie to every port of a host, so also to other programs on this machine. The
-    studio's cookie is therefore bound to a secret path, and a request of a browser needs both path
-    and cookie. Scripts send the token in the header ``Authorization``.
+    Browsers send a cookie to every port of a host, so also to other programs on the studio's
+    machine. The studio's cookie is therefore bound to a secret path, and a request of a browser
+    needs the secret path and the cookie. Scripts send the token in the header ``Authorization``.
 
     Parameters
     ----------
@@ -175,7 +176,7 @@ class Access:
             self.base = public.prefix + self._secret_path
 
     def inner_path(self, path: str) -> str | None:
-        """Return the part of a path after the prefix `base`; None for other paths."""
+        """Return the part of a path after the secret prefix `base`; None for other paths."""
         for base in (self.base, self._secret_path):  # proxies may remove their prefix
             starts = secrets.compare_digest(path[: len(base)].encode(), base.encode())
             if starts and path[len(base) :][:1] in ("", "/"):
@@ -183,9 +184,10 @@ class Access:
         return None
 
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
-        """Return status and message if a request is refused, else None.
+        """Return the HTTP status and the message for a refused request; None for other requests.
 
-        `by_path` is True if the path of the request starts with the prefix `base`.
+        The argument `by_path` is True if the path of the request starts with the secret prefix
+        `base`.
         """
         if not self._has_known_host(request):
             return HTTPStatus.MISDIRECTED_REQUEST, "Use the address that the studio printed."
@@ -211,10 +213,10 @@ class Access:
         return None
 
     def set_cookie(self, request: Request, path: str) -> Response | None:
-        """Set the cookie for a request with the token; redirect to `path` without the token.
+        """Return a redirect that sets the cookie, in response to a request with the token.
 
-        The redirect keeps the token out of the address bar and the history. The result is None if
-        the request has no valid token.
+        The redirect to `path` keeps the token out of the browser's address bar and history. The
+        result is None if the request has no valid token.
         """
         given = request.query_params.get(_TOKEN_PARAMETER)
         reading = request.method in _SAFE_METHODS
@@ -252,7 +254,7 @@ def _is_equal(given: str | None, secret: str) -> bool:
 
 
 class AccessMiddleware:
-    """Refuses requests that `Access` refuses, and adds `HEADERS` to every response.
+    """ASGI middleware that refuses requests as `Access` decides, and adds headers to responses.
 
     The middleware removes `Access.base`, a secret prefix, from paths before routing.
     """

@@ -1,4 +1,4 @@
-"""Computes and caches analyses of whole crawls (hubs, hosts, comparisons), and sorted URL tables.
+"""Computes and caches analyses of whole crawls, such as hubs, and sorted tables of URLs.
 
 Each analysis runs in a child process:
 ``python -m focuscrawl.studio.crawl_analyses ANALYSIS OPTION FOLDER...``.
@@ -52,7 +52,7 @@ _NICENESS = 10  # of child processes: crawls have priority
 
 @dataclass
 class SortedCopy:
-    """A sorted copy of a crawl's URLs."""
+    """A sorted copy of the URLs in a crawl's store, for tables in the studio."""
 
     path: Path
     started_at: datetime
@@ -73,7 +73,7 @@ class _OpenCrawl:
 
 
 class OpenCrawls:
-    """Opens stores of crawls, and keeps sorted copies in a temporary folder; thread-safe."""
+    """Opens the stores of crawls, and keeps sorted copies of the stores in a temporary folder."""
 
     def __init__(self) -> None:
         self._crawls: OrderedDict[Path, _OpenCrawl] = OrderedDict()
@@ -84,7 +84,7 @@ class OpenCrawls:
 
     @contextmanager
     def store(self, path: Path) -> Iterator[CrawlStore]:
-        """Open the store of the crawl in `path`; raise `UserError` if it cannot be read."""
+        """Open the store of the crawl in `path`; raise `UserError` if the store cannot be read."""
         with self._forget_if_damaged(path), closing(self._crawl(path).store.reopen()) as store:
             yield store
 
@@ -92,7 +92,7 @@ class OpenCrawls:
     def sorted(self, path: Path) -> Iterator[tuple[Database, SortedCopy] | None]:
         """Open the sorted copy of the crawl in `path`; None while the first copy is created.
 
-        An outdated copy is replaced in the background.
+        An outdated sorted copy is replaced in the background.
         """
         with self._forget_if_damaged(path):
             crawl = self._crawl(path)
@@ -194,7 +194,7 @@ def _is_stale(copy: SortedCopy | None, stamp: tuple[int, ...]) -> bool:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """Latest result of an analysis."""
+    """Latest result of an analysis of a crawl, and whether the analysis is running."""
 
     value: Any = None  # for JSON; None: not computed yet, or failed
     error: str | None = None  # why the analysis failed, a sentence
@@ -211,7 +211,7 @@ class _CachedResult:
 
 
 class AnalysisRunner:
-    """Runs analyses in child processes in the folder `root`, one at a time; thread-safe."""
+    """Runs analyses of crawls in child processes, one process at a time."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -223,7 +223,7 @@ class AnalysisRunner:
         atexit.register(self._close)
 
     def get(self, what: str, *crawls: Path, option: str = "") -> AnalysisResult:
-        """Return the latest result of ``ANALYSES[what]``; start the analysis if it is outdated."""
+        """Return the latest result of an analysis, and repeat an outdated analysis."""
         key = (what, option, *map(str, crawls))
         stamp = [store_stamp(path) for path in crawls]
         with self._lock:
@@ -283,7 +283,7 @@ class AnalysisRunner:
 
 
 class ComparedCrawls:
-    """Compares pairs of crawls; lists of their pages are in temporary files."""
+    """Compares pairs of crawls, and keeps the lists of compared pages in temporary files."""
 
     def __init__(self, background: AnalysisRunner) -> None:
         self._background = background
@@ -291,7 +291,7 @@ class ComparedCrawls:
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
     def get(self, a: Path, b: Path) -> AnalysisResult:
-        """Return the latest result of `focuscrawl.report.comparison.compare_two_crawls`."""
+        """Return the latest comparison of two crawls by `compare_two_crawls`."""
         file = self._result_file(a, b)
         found = self._background.get("compare", a, b, option=str(file))
         kept = sorted(self._folder.glob("*.db"), key=lambda path: path.stat().st_mtime)
@@ -301,7 +301,7 @@ class ComparedCrawls:
         return found
 
     def pages(self, a: Path, b: Path, part: str, start: str) -> dict[str, Any]:
-        """Return ``rows`` of `part` from row `start` on, and ``next``, the next row or None."""
+        """Return rows of one list of compared pages, and the number of the next row."""
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
             raise UserError(
                 f"part must be one of {', '.join(PARTS)}, and start a row number from 0"
@@ -357,7 +357,7 @@ ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main(what: str, option: str, *folders: str) -> None:
-    """Print ``{"value": result}`` or ``{"error": sentence}`` of an analysis of crawls."""
+    """Run an analysis of crawls; print ``{"value": result}`` or ``{"error": sentence}``."""
     os.nice(_NICENESS)
     found: dict[str, Any]
     try:

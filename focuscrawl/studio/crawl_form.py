@@ -1,4 +1,4 @@
-"""Starts, resumes and changes crawls for the studio, and checks start pages before a crawl."""
+"""Starts and resumes crawls from forms of the studio, and checks start pages before a crawl."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -58,7 +59,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class NewCrawl:
-    """A crawl to start."""
+    """The arguments of a new crawl, read from a form of the studio."""
 
     name: str  # path below the served folder
     arguments: list[str]  # command line after "focuscrawl"
@@ -68,12 +69,12 @@ class NewCrawl:
 
     @property
     def seeds_argument(self) -> list[str]:
-        """The argument with the start URLs; empty if the critic's examples are the start URLs."""
+        """The crawl argument ``seeds``; empty if the critic's examples are the start URLs."""
         return [each for each in self.arguments if each.startswith("seeds=")]
 
     @property
     def can_fetch_start_pages(self) -> bool:
-        """Whether the form can fetch the start pages: URLs are given, or the web is recorded."""
+        """Whether the start pages can be fetched before the crawl."""
         return bool(self.seeds_argument) or not self.live
 
 
@@ -81,9 +82,9 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     """Parse and check the form of a new crawl; raise `UserError` if a value is invalid.
 
     The form has the fields ``name``, ``budget``, ``web`` (empty for the live Web), ``strategy``,
-    and those of `SETTINGS`. The critic and the topic are the fields ``critic`` and ``topic``
-    (classes of the critic), or the field ``of``, a value of `encode_class`. The start URLs are the
-    field ``seeds``, or the seeds of the field ``definition``, a topic definition.
+    and the fields in `SETTINGS`. The critic and the topic are in the fields ``critic`` and
+    ``topic``, or together in the field ``of`` (a value of `encode_class`). The field ``seeds``
+    contains the start URLs, or the field ``definition`` names a topic definition with seeds.
     """
     name = _parse_name(folder, text_value(values, "name"))
     definition = text_value(values, "definition")
@@ -123,12 +124,12 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
 
 
 def encode_class(critic: str, topic: str) -> str:
-    """Encode a critic and one of its classes as one value of a form."""
+    """Return a form value that contains a critic and one class of the critic."""
     return f"{quote(critic, safe='')}#{quote(topic, safe='')}"
 
 
 def start_crawl(context: StudioContext, crawl: NewCrawl) -> Job:
-    """Start a crawl, and wait until the crawl fetches pages."""
+    """Start a new crawl, and wait until the crawl fetches pages."""
     path = context.folder.safe_path(crawl.name)
     try:
         with context.job_lock():
@@ -170,7 +171,7 @@ def _remove_seeds(context: StudioContext, crawl: NewCrawl) -> None:
 
 
 def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -> Job:
-    """Resume a stopped crawl that was started in the studio, with a new budget if given."""
+    """Resume a stopped crawl that was started in the studio, optionally with a new budget."""
     crawl, until = context.crawl(name), time.monotonic() + _START_TIMEOUT
 
     def running() -> bool:
@@ -234,14 +235,14 @@ def _is_running(crawl: NamedCrawl) -> bool:
 
 
 def parse_budget(text: str) -> int:
-    """Parse a budget; raise `UserError` if it is invalid."""
+    """Parse the budget in a form; raise `UserError` if the budget is invalid."""
     if not text.isascii() or not text.isdecimal() or len(text) > 12:
         raise UserError(f"budget {text!r:.40} is not a number of fetches (0: no limit)")
     return int(text)
 
 
 def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str]) -> None:
-    """Refuse arguments that no form produces, because a crawl folder may be untrusted."""
+    """Raise `UserError` for crawl arguments that no form of the studio produces."""
     unknown = UserError(
         f"{crawl.name} has arguments that the studio does not know: resume it on the command line"
     )
@@ -269,6 +270,13 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
                 pass
             case _:
                 raise unknown
+
+
+def free_name(folder: StudioFolder, name: str) -> str:
+    """Return the name of a new crawl: `name`, or `name` with a number if the name is taken."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    names = chain([name], numbered)
+    return next(each for each in names if not (folder.root / _CRAWLS_FOLDER / each).exists())
 
 
 def _parse_name(folder: StudioFolder, name: str) -> str:
@@ -305,23 +313,23 @@ _OUTLOOK_ARGUMENTS = ("critic=", "topic=", "web=", "DOWNLOAD_DELAY=")
 
 @dataclass
 class StartPagesResult:
-    """Result of ``focuscrawl plan`` for a crawl's start pages."""
+    """Result of ``focuscrawl plan`` for the start pages in a form."""
 
     outlook: CrawlPlan | None = None  # None: not known yet, or failed
     error: str | None = None  # why the plan failed, a sentence
     requested_at: float = field(default_factory=time.monotonic)  # time of the last request
 
     def is_known(self) -> bool:
-        """Return whether the plan has finished or failed."""
+        """Return whether ``focuscrawl plan`` has finished or failed."""
         return self.outlook is not None or self.error is not None
 
 
 class OutlookRunner:
-    """Runs ``focuscrawl plan`` for forms of new crawls, one at a time; thread-safe.
+    """Checks the start pages of new crawls with ``focuscrawl plan``, one crawl at a time.
 
-    Results are cached, so start pages are fetched once while a person changes other fields. A
-    running plan that no form requests any more is cancelled when another plan is requested. The
-    processes run in the folder `root`.
+    Results are cached, so start pages are fetched once while a person changes other fields of the
+    form. A running ``focuscrawl plan`` that no form needs any more is cancelled when a form needs
+    another ``focuscrawl plan``. The child processes run in the folder `root`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -332,7 +340,7 @@ class OutlookRunner:
         atexit.register(self.cancel)
 
     def get(self, crawl: NewCrawl, *, start: bool) -> StartPagesResult | None:
-        """Return the current result or None; with `start`, start a plan if no result exists."""
+        """Return a form's result or None; if `start` is True, may run ``focuscrawl plan``."""
         given = [each for each in crawl.arguments if each.startswith(_OUTLOOK_ARGUMENTS)]
         given += [] if crawl.seeds else crawl.seeds_argument
         key = (*given, *crawl.seeds)
@@ -352,7 +360,7 @@ class OutlookRunner:
             return found
 
     def cancel(self) -> None:
-        """Cancel the running plan."""
+        """Cancel the running ``focuscrawl plan``."""
         with self._lock:
             self._cancel()
 

@@ -1,4 +1,4 @@
-"""Routes for starting and controlling crawls, and for the live page of a crawl."""
+"""Routes of the studio for starting and controlling crawls, and for watching a crawl."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _FIRST_BUDGET = 300  # fetches: some minutes on the live Web
 
 
 def routes(context: StudioContext) -> list[Route]:
-    """Return the routes of the pages and their API."""
+    """Return the routes of the pages and of the JSON API for crawls."""
     outlooks, watches = OutlookRunner(context.folder.root), CrawlWatches(context)
 
     def create(_: Request, values: Mapping[str, Any]) -> Response:

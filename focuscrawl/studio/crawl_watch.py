@@ -1,7 +1,7 @@
-"""Reads the state of a running crawl for the live page.
+"""Reads the state of a running crawl for the studio's page that shows the crawl.
 
-Each page and event of the store is read once, and memory is bounded, so the cost of an update does
-not grow with the crawl.
+Each page and event in the store is read only once, so the cost of an update of the studio's page
+does not grow with the crawl. Memory is also bounded.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ SHOWN = 10  #: hosts
 class BestHosts:
     """Counts fetches and total relevance of hosts, and keeps the hosts with the highest totals.
 
-    Totals never decrease, so only the ten highest totals are kept in order. With more than 10,000
-    hosts, the half with the lowest totals is dropped. Dropped hosts start again at 0.
+    The relevance totals of hosts never decrease, so it is enough to keep the ten highest totals
+    sorted. With more than 10,000 hosts, the half with the lowest totals is dropped. If a dropped
+    host is fetched again, its total starts at 0.
     """
 
     def __init__(self) -> None:
@@ -47,7 +48,7 @@ class BestHosts:
         self._best: dict[int, float] = {}  # the highest totals
 
     def add(self, host: int, relevance: float) -> None:
-        """Count a fetch of the host with this id."""
+        """Add a fetch and its relevance to the totals of a host."""
         fetches, total = self._hosts.get(host, (0, 0.0))
         total += relevance
         self._hosts[host] = (fetches + 1, total)
@@ -63,7 +64,7 @@ class BestHosts:
             self._hosts = dict(kept[: _MAX_HOSTS // 2])
 
     def best(self) -> list[tuple[int, int, float]]:
-        """Return id, fetches and total relevance of the best hosts, best first."""
+        """Return the id, the fetches and the total relevance of the best hosts, best first."""
         ranked = sorted(self._best, key=self._rank, reverse=True)
         return [(host, *self._hosts[host]) for host in ranked]
 
@@ -78,10 +79,10 @@ _MAX_POINTS = 500
 
 
 class Curve:
-    """Curves of the loss rate of all fetches and the harvest rate of the latest `RECENT` fetches.
+    """Curves of the loss rate of all fetches, and of the harvest rate of the latest fetches.
 
-    If there are more than 500 points, every other point is dropped, and new points are added half
-    as often.
+    If a curve has more than 500 points, every other point is dropped, and new points are added
+    half as often.
 
     Attributes
     ----------
@@ -123,7 +124,7 @@ class Curve:
                 self._every *= 2
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return ``fetches``, ``loss`` and ``harvest``, lists up to the latest fetch."""
+        """Return the points of the curves as lists ``fetches``, ``loss`` and ``harvest``."""
         points = self._points
         if points and points[-1][0] != self.fetched:
             points = [*points, self._point()]
@@ -145,7 +146,7 @@ _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class EventLog:
-    """The events of a crawl read so far; `budget` is the current budget, or 0 for no limit."""
+    """The events of a crawl that were read so far, and the current budget of the crawl."""
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET
@@ -153,7 +154,7 @@ class EventLog:
         self._overtaken: dict[int, str] = {}
 
     def read(self, store: CrawlStore) -> bool:
-        """Read new events; return whether the topic of the crawl has changed."""
+        """Read new events from the store; return whether the crawl's topic has changed."""
         new = """SELECT id, seq, kind, detail, at FROM events
                  WHERE id > ? AND kind IN (SELECT value FROM json_each(?)) ORDER BY id"""
         redefined = False
@@ -172,7 +173,7 @@ class EventLog:
         return redefined
 
     def pop_overtaken(self, seq: int) -> str | None:
-        """Return and forget the host of the best queued link that a fetch overtook."""
+        """Return the busy host whose better link waited during a fetch, and remove the entry."""
         return self._overtaken.pop(seq, None)
 
 
@@ -181,14 +182,14 @@ _N_LESSONS = 8
 
 
 class LatestFetches:
-    """The latest fetches, each with the link that led to the fetch."""
+    """The latest fetches of a crawl, each with the link that led to the fetch."""
 
     def __init__(self) -> None:
         self._seq = 0
         self._fetches: deque[dict[str, Any]] = deque(maxlen=_N_LATEST)
 
     def read(self, store: CrawlStore, seq: int) -> None:
-        """Read new fetches up to number `seq`."""
+        """Read new fetches from the store, up to the fetch number `seq`."""
         rows = """
             SELECT p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error,
                    p.duplicate_of, u.url, r.url AS referrer,
@@ -213,7 +214,7 @@ class LatestFetches:
         self._seq = seq
 
     def to_dict(self) -> list[dict[str, Any]]:
-        """Return the fetches, latest first."""
+        """Return the latest fetches as JSON-serializable values, latest first."""
         return [*self._fetches]
 
 
@@ -236,7 +237,7 @@ _MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
 
 
 class CrawlWatch:
-    """Reads the state of one crawl for all tabs that show it."""
+    """Reads the state of one crawl for all browser tabs that show the crawl."""
 
     def __init__(self, crawl: NamedCrawl) -> None:
         self._crawl = crawl
@@ -249,7 +250,7 @@ class CrawlWatch:
         self._count_frontier_at = 0.0
 
     def read_state(self) -> dict[str, Any]:
-        """Read new pages and events; return the state, see docs/reference/studio-api.md."""
+        """Read new pages and events of the crawl; return the state for the JSON API."""
         with self._lock:
             store = self._open_store()
             (fetched,) = store.row("SELECT coalesce(max(seq), 0) FROM page")
@@ -380,7 +381,7 @@ _REUSE_TIME = 0.9  # seconds for which a state is reused
 
 
 class CrawlWatches:
-    """Reads the states of the crawls of a studio."""
+    """Reads the states of all crawls that browser tabs show."""
 
     def __init__(self, context: StudioContext) -> None:
         self._context = context
@@ -388,7 +389,7 @@ class CrawlWatches:
         self._watches: OrderedDict[tuple[str, int], _SharedWatch] = OrderedDict()
 
     def read_state(self, name: str) -> dict[str, Any]:
-        """Return the state of the crawl with this name, see `CrawlWatch.read_state`."""
+        """Return the state of the crawl with the given name, see `CrawlWatch.read_state`."""
         crawl = self._context.crawl(name)
         # another crawl may have taken the name
         key = (name, (crawl.path / "crawl.db").stat().st_ino)

@@ -21,7 +21,7 @@ _SIDE, _LEFT, _TOP = 220, 46, 12  # of the square of the reliability curve
 
 
 def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Place the hosts of a `focuscrawl.report.url_tables.HostMap` on a circle around (0, 0).
+    """Return coordinates that place the hosts of a `HostMap` on a circle around (0, 0).
 
     Returns
     -------
@@ -84,7 +84,7 @@ def _circle_order(n: int, links: Sequence[Sequence[int]]) -> Ints:
 
 
 def draw_curves(curves: Sequence[Sequence[Sequence[float | None]]]) -> dict[str, Any]:
-    """Draw the harvest rates of two crawls.
+    """Return the coordinates of the harvest-rate curves of two crawls.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def draw_curves(curves: Sequence[Sequence[Sequence[float | None]]]) -> dict[str,
 
 
 def draw_reliability(bins: Sequence[Mapping[str, float]]) -> dict[str, Any] | None:
-    """Draw the reliability curve of bins with ``pages``, ``confidence`` and ``frequency``.
+    """Return the coordinates of a critic's reliability curve (calibration curve).
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Routes for exploring crawls: tables of URLs, one page, hubs, hosts, comparison of crawls."""
+"""Routes of the studio for exploring crawls, such as tables of URLs and hosts."""
 
 from __future__ import annotations
 
@@ -209,11 +209,11 @@ def _requested_url(request: Request) -> str:
 
 
 def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
-    """Return a part of the table `which`, ``pages`` or ``frontier``, of the crawl in `path`.
+    """Return a part of a crawl's table of pages, or of unfetched URLs (``frontier``).
 
-    The result has the fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (rows of the
-    table), ``as_of`` (ISO 8601, UTC) and ``sorting``. While the crawl is being sorted, the only
-    field is ``sorting`` with the value True.
+    The result has the fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (number of rows
+    of the table), ``as_of`` (time of the data, ISO 8601, UTC) and ``sorting``. While the sorted
+    copy of the crawl is being written, the only field is ``sorting`` with the value True.
     """
     wanted = _parse_query(query)
     with crawls.sorted(path) as found:
@@ -231,9 +231,9 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
 
 
 def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return facts, links and duplicates of a URL, see `focuscrawl.report.url_lookup`.
+    """Return the state, the links and the duplicates of a URL of a crawl.
 
-    ``duplicates`` is None while the crawl is being sorted.
+    The field ``duplicates`` is None while the sorted copy of the crawl is being written.
     """
     with crawls.store(path) as store:
         facts = url_facts(store, url)
@@ -246,11 +246,11 @@ def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
 
 
 def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return why a URL was fetched or is queued, see `focuscrawl.report.why.Explanation`.
+    """Return an explanation why a URL was fetched or is queued, as JSON-serializable values.
 
-    The result has ``state``, ``score``, ``busy``, ``path`` (steps with ``url``, ``seq``,
-    ``relevance``), and ``reasons``: None, or ``lines``, ``parts`` (log-odds by name), ``words``,
-    ``score``.
+    The result has the fields ``state``, ``score``, ``busy``, ``path`` (steps with ``url``,
+    ``seq``, ``relevance``) and ``reasons``. The field ``reasons`` is None, or has the fields
+    ``lines``, ``parts`` (log-odds by name), ``words`` and ``score``.
     """
     with crawls.store(path) as store:
         found = Explanation.of(store, url)
@@ -275,7 +275,7 @@ def explain_url(crawls: OpenCrawls, path: Path, url: str) -> Values:
 
 
 def read_text(crawls: OpenCrawls, path: Path, url: str) -> Values:
-    """Return the text of a page, see `focuscrawl.report.url_lookup.RecordedPage`."""
+    """Return the recorded text of a page of a crawl."""
     with crawls.store(path) as store:
         identity, known = store.identity(), url_facts(store, url)
     if known["fetch"] is None:

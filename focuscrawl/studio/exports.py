@@ -1,4 +1,4 @@
-"""Exports crawls in jobs, and lists, previews and downloads the exported files."""
+"""Exports crawls in background jobs, and lists, previews and downloads exported files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _MAX_CELL, _MAX_TEXT = 200, 3000  # characters of a cell, bytes of a text
 
 
 def routes(context: StudioContext) -> list[Route]:
-    """Return the routes of the page and its API."""
+    """Return the routes of the page and of the JSON API for exports."""
 
     def shown(request: Request) -> dict[str, Any]:
         crawl = context.requested_crawl(request)
@@ -144,7 +144,7 @@ def routes(context: StudioContext) -> list[Route]:
 
 @dataclass(frozen=True)
 class Export:
-    """A kind of export."""
+    """A kind of export, which the studio offers for crawls."""
 
     name: str  # also the kind of the job
     title: str
@@ -235,7 +235,7 @@ EXPORTS = {
 
 
 def create_export_folder(crawl: Path) -> Path:
-    """Create a crawl's folder of exports if it does not exist; return its path."""
+    """Return the path of a crawl's export folder, which is created if necessary."""
     folder = safe_join(crawl, FOLDER)
     try:
         folder.mkdir(exist_ok=True)
@@ -245,10 +245,10 @@ def create_export_folder(crawl: Path) -> Path:
 
 
 def list_exports(crawl: Path) -> list[dict[str, Any]]:
-    """Return a crawl's exported files and folders, latest first.
+    """Return the exported files and folders of a crawl, latest first.
 
-    Each exported file or folder has ``name``, ``bytes``, ``made`` (ISO 8601, UTC), and ``files``:
-    the number of files of a folder, or None for a file.
+    Each exported file or folder is described by ``name``, ``bytes``, ``made`` (time in ISO 8601,
+    UTC), and ``files`` (number of files in a folder, or None for a file).
     """
     folder = crawl / FOLDER
     if folder.is_symlink():
@@ -274,7 +274,7 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
 
 
 def find_export(crawl: Path, name: str) -> Path:
-    """Return the exported file or folder of this name; raise `UserError` if it does not exist."""
+    """Return the path of an export with a given name; raise `UserError` if there is none."""
     path = safe_join(crawl, f"{FOLDER}/{name}") if _NAME.fullmatch(name) else None
     if path is None or not path.exists():
         raise UserError(f"no exported file {name!r:.100}: see the list of files")
@@ -282,7 +282,7 @@ def find_export(crawl: Path, name: str) -> Path:
 
 
 def open_download(path: Path) -> tuple[IO[bytes], str]:
-    """Open a file, or a ZIP archive of a folder; return the file and its name."""
+    """Open an export for download, and return the open file and the file name."""
     if not path.is_dir():
         return open(path, "rb", opener=open_nofollow), path.name
     packed = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the archive has been sent
@@ -306,7 +306,7 @@ def read_chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
-    """Return the regular files below a folder, by name; symbolic links are skipped."""
+    """Return the files in a folder and its subfolders, sorted by name, without symbolic links."""
     found: list[Path] = []
     for parent, folders, files in os.walk(folder):  # does not follow links to folders
         folders.sort()
@@ -321,7 +321,7 @@ def list_files(folder: Path, most: int | None = _MAX_FILES) -> list[Path]:
 
 
 def read_preview(path: Path) -> dict[str, Any]:
-    """Return ``columns`` and first ``rows`` of an exported file, or ``text``, or a ``note``.
+    """Return a preview of an exported file, as table rows, as text or as a note.
 
     The note explains why a file has no preview.
     """

@@ -1,7 +1,7 @@
 """Starts commands for the studio in processes that continue when the studio stops.
 
-A job's process is ``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS``. The process runs
-``focuscrawl ARGUMENTS``, and records output and exit code in FOLDER.
+A job's process is ``python -m focuscrawl.studio.jobs FOLDER ARGUMENTS``. The process runs the
+command ``focuscrawl ARGUMENTS``, and writes output and exit code to FOLDER.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,10 @@ _BAD_JOB_ERRORS = (
 
 
 class JobState(StrEnum):
-    """State of a job. A job has failed if its exit code is not 0, or if it was killed."""
+    """State of a job (a command that the studio has started).
+
+    A job that was killed, or has an exit code other than 0, has failed.
+    """
 
     RUNNING = "running"
     DONE = "done"
@@ -58,7 +62,7 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True)
 class Job:
-    """A running or ended command."""
+    """A command that the studio has started, running or ended."""
 
     id: str  # in URLs; sorts by the start of the jobs
     kind: str  # one word, such as crawl, train, fetch, collect
@@ -70,14 +74,14 @@ class Job:
     output: str  # end of the command's output
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields under the names of the JSON API."""
+        """Return the attributes of the job under the names of the JSON API."""
         found = asdict(self)
         found["begun"], found["said"] = found.pop("started_at"), found.pop("output")
         return found
 
 
 class Jobs:
-    """Starts jobs in the folder `root`, and finds earlier jobs.
+    """Starts jobs (commands) in the folder `root`, and finds earlier jobs.
 
     Each job has a folder in ``.studio/jobs`` with arguments, output and exit code.
     """
@@ -90,7 +94,7 @@ class Jobs:
         return safe_join(self._root, _FOLDER)
 
     def start(self, kind: str, subject: str, arguments: Sequence[str]) -> Job:
-        """Start a job; the parameters are attributes of `Job`."""
+        """Start a job, given its attributes (see `Job`), and return the job."""
         _refuse_links(self._root, arguments)
         now = datetime.now(UTC)
         name = f"{now:%Y%m%dT%H%M%S%f}-{secrets.token_hex(4)}"
@@ -120,15 +124,20 @@ class Jobs:
         return self.job(name)
 
     def job(self, name: str) -> Job:
-        """Return the job with this id; raise `UserError` if there is no such job."""
+        """Return the job with the given id; raise `UserError` if the job does not exist."""
         if "/" not in name and name in self._names():
             found = self._read_job(name)
             if found is not None:
                 return found
         raise UserError(f"no job {name!r:.100} exists: reload the list of jobs")
 
+    def latest(self, n: int) -> list[Job]:
+        """Return the latest `n` jobs, latest first."""
+        found = (self._read_job(name) for name in reversed(self._names()))
+        return [*islice((job for job in found if job is not None), n)]
+
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
-        """Return the jobs of a kind and a subject (None for all subjects), latest first."""
+        """Return the jobs of one kind, for one subject such as a crawl, latest first."""
         found = [self._read_job(name) for name in reversed(self._names())]
         return [
             job
@@ -137,12 +146,12 @@ class Jobs:
         ]
 
     def running(self, kind: str, subject: str) -> Job | None:
-        """Return the running job of a kind and a subject, or None."""
+        """Return the running job of one kind for one subject such as a crawl, or None."""
         found = self.all(kind=kind, subject=subject)
         return next((job for job in found if job.state is JobState.RUNNING), None)
 
     def stop(self, name: str) -> Job:
-        """Send a running job the signal of Ctrl-C; return the job, see `job`."""
+        """Interrupt a running job as Ctrl-C does, and return the job."""
         job = self.job(name)
         if job.state is JobState.RUNNING:
             process = self._read_json(name, _PROCESS_FILE)
@@ -219,7 +228,7 @@ def _refuse_links(root: Path, arguments: Sequence[str]) -> None:
 
 
 def main() -> None:
-    """Run ``focuscrawl ARGUMENTS`` for the job in FOLDER; print a byte when the job is locked."""
+    """Run the command ``focuscrawl ARGUMENTS`` for the job in the folder FOLDER."""
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     with FileLock(folder / _LOCK_FILE, fallback_to_soft=False):
         write_atomically(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))

@@ -1,6 +1,7 @@
-"""Routes for judging pages of a crawl; applies judgements, and shows their effect on the queue.
+"""Routes of the studio for judging pages of a crawl and for applying the judgements.
 
-`focuscrawl.feedback` chooses the pages, and applies a definition to a crawl.
+The package `focuscrawl.feedback` chooses the pages to judge, and applies a topic definition to a
+crawl.
 """
 
 from __future__ import annotations
@@ -136,7 +137,8 @@ class _Application:
 class JudgementApplier:
     """Runs ``focuscrawl topic apply`` after judgements, one run at a time for each crawl.
 
-    Judgements during a run are applied by the next run, so a person never waits.
+    Judgements that a person makes during a run are applied by the next run, so the person never
+    waits.
     """
 
     def __init__(self, context: StudioContext) -> None:
@@ -147,12 +149,12 @@ class JudgementApplier:
         self._lock = Lock()
 
     def record_frontier(self, crawl: Path) -> None:
-        """Record the frontier of a crawl before the first judgement in this studio."""
+        """Keep a list of the best queued URLs of a crawl before the first judgement."""
         if crawl not in self._before:
             self._before.setdefault(crawl, _read_frontier(crawl, _N_RECORDED))
 
     def apply_in_background(self, crawl: Path) -> None:
-        """Apply judgements in a background thread until all are applied."""
+        """Apply judgements in a background thread until all judgements are applied."""
         with self._lock:
             if crawl in self._in_background:
                 return
@@ -184,7 +186,7 @@ class JudgementApplier:
         return False
 
     def start(self, crawl: Path) -> Job | None:
-        """Start a job that applies the definition of a crawl; None if a job is running."""
+        """Start a job that applies the topic definition of a crawl; None if a job is running."""
         name = self._context.folder.name_of(crawl)
         self.record_frontier(crawl)
         with self._lock, self._context.job_lock():
@@ -197,7 +199,7 @@ class JudgementApplier:
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
-        """Return the progress and the effect of applying the judgements of a crawl.
+        """Return the progress of applying the judgements of a crawl, and changes of the queue.
 
         Returns
         -------

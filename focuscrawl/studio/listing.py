@@ -1,4 +1,4 @@
-"""Lists topics, critics, crawls and jobs of a folder, for the overview and the JSON API."""
+"""Lists the topics, critics and crawls in the studio's folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from focuscrawl.studio.served_folder import StudioFolder
 
 _TOPIC = "topic.toml"  # an invalid file of this name is listed with its error
-_N_JOBS = 10  # shown
 
 #: headers that let pages update their list of crawls, or of jobs (events of htmx)
 CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
@@ -31,7 +30,7 @@ _COMMANDS = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP
 
 
 def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the fields of each topic definition; ``name`` and ``error`` for an invalid file."""
+    """Return a dict for each topic definition; an invalid file has ``name`` and ``error``."""
     found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)
@@ -56,7 +55,7 @@ def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def list_critics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return ``name``, ``kind`` and ``classes`` of each critic; only manifests are read."""
+    """Return the name, the kind and the classes of each critic from its manifest."""
     found: list[dict[str, Any]] = []
     for path in folder.critics():
         kind, classes = read_kind_and_classes(path)
@@ -65,9 +64,9 @@ def list_critics(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return the `crawl_summary` of each crawl: running crawls first, then by last fetch.
+    """Return the `crawl_summary` of each crawl, running crawls first, then by last fetch.
 
-    A crawl that cannot be read has ``name`` and ``error``.
+    For a crawl that cannot be read, the result has only ``name`` and ``error``.
     """
     found: list[dict[str, Any]] = []
     for path in folder.crawls():
@@ -81,11 +80,11 @@ def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
-    """Return the state of a crawl; the cost does not grow with the crawl.
+    """Return the state of a crawl in time independent of the crawl's size.
 
-    The result has ``name``, ``about``, ``state`` (text), ``running``, ``wanted`` (``run``,
-    ``pause`` or ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of recent
-    fetches, and ``last_fetch`` (ISO 8601, UTC).
+    The result has the fields ``name``, ``about``, ``state`` (text), ``running``, ``wanted``
+    (``run``, ``pause`` or ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of
+    recent fetches, and ``last_fetch`` (ISO 8601, UTC).
     """
     with closing(open_store(named.path)) as store:
         state = named.read_state(store)
@@ -104,7 +103,7 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 
 
 def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Request a crawl to pause, resume or stop, like the commands; return `crawl_summary`."""
+    """Pause, resume or stop a crawl; return its `crawl_summary`."""
     control = named.control
     if wanted is Command.RUN and control.command is not Command.PAUSE:
         raise UserError(f"{named.name} is not paused, so it cannot be resumed")
@@ -115,7 +114,7 @@ def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
 
 
 def routes(context: StudioContext) -> list[Route]:
-    """Return the routes of the overview and its API."""
+    """Return the routes of the JSON API for lists."""
     folder = context.folder
 
     def about(_: Request) -> dict[str, Any]:
@@ -130,16 +129,6 @@ def routes(context: StudioContext) -> list[Route]:
         return lambda request: accepted_response(
             send_command(context.requested_crawl(request), wanted), CRAWLS_CHANGED
         )
-
-    def jobs(_: Request) -> dict[str, Any]:
-        return {"jobs": context.jobs.all()[:_N_JOBS]}
-
-    def crawls(_: Request) -> dict[str, Any]:
-        return {"crawls": list_crawls(folder)}
-
-    def overview(request: Request) -> dict[str, Any]:
-        found = {"topics": list_topics(folder), "critics": list_critics(folder)}
-        return found | crawls(request) | jobs(request)
 
     def stop_job(request: Request) -> Any:
         return accepted_response(
@@ -166,7 +155,4 @@ def routes(context: StudioContext) -> list[Route]:
             for verb, wanted in _COMMANDS.items()
         ),
         Route(one_crawl, json_endpoint(crawl)),
-        Route("/", context.page_endpoint("overview", overview)),
-        Route("/parts/crawls", context.page_endpoint("crawls", crawls)),
-        Route("/parts/jobs", context.page_endpoint("jobs", jobs)),
     ]

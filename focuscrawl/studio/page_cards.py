@@ -34,7 +34,7 @@ _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
 
 @dataclass(frozen=True)
 class PageCard:
-    """A page for the judging form; all texts are untrusted."""
+    """A page for the judging form; all texts come from the page and are untrusted."""
 
     url: str
     title: str
@@ -45,7 +45,7 @@ class PageCard:
     why: str = ""  # key of `focuscrawl.feedback.KINDS`; empty if a person named the page
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields for the JSON API."""
+        """Return the attributes of the page for the JSON API."""
         words = None
         if self.reasons is not None:
             words = {
@@ -59,9 +59,10 @@ class PageCard:
 def read_page_card(
     webs: Sequence[Web], url: str, critic: FocusedCritic | None, why: str = ""
 ) -> PageCard | None:
-    """Read a page from the first web that has the page, follow redirects, and judge the page.
+    """Read a page from the first web that contains the page, and judge the page.
 
-    The result is None if no web has the page, or if it is not an HTML page with words.
+    The result is None if no web contains the page, or if the response is not an HTML page with
+    words. The function follows redirects.
     """
     for web in webs:
         known = find_pages([web], [url]).get(url)
@@ -91,7 +92,7 @@ class _CrawlQuestions:
 
 
 class Questions:
-    """Chooses twenty pages at a time in a background thread, like ``focuscrawl topic suggest``."""
+    """Chooses pages to judge as ``focuscrawl topic suggest`` does, twenty pages at a time."""
 
     def __init__(self) -> None:
         self._by_crawl: dict[Path, _CrawlQuestions] = {}
@@ -99,7 +100,7 @@ class Questions:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
     def start_choosing(self, crawl: Path) -> bool:
-        """Start to choose pages if no page is chosen; return whether choosing is in progress."""
+        """Start to choose pages if none are chosen; return whether a choice is in progress."""
         with self._lock:
             asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if asked.chosen is None:
@@ -108,7 +109,7 @@ class Questions:
             return not asked.chosen.done()
 
     def next(self, crawl: Path) -> tuple[PageCard | None, int]:
-        """Return the next page to judge, or None, and the number of pages left."""
+        """Return the next page to judge, or None, and the number of pages left to judge."""
         with self._lock:
             asked = self._by_crawl.get(crawl)
         if asked is None or asked.chosen is None or not asked.chosen.done():

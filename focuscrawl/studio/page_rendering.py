@@ -1,4 +1,4 @@
-"""Code shared by all routes of the studio: `StudioContext`, posted values, HTML, assets.
+"""Code that all routes of the studio share, such as rendering of HTML pages.
 
 The files named in ``static/vendored.json`` are unchanged copies from npm.
 """
@@ -55,7 +55,7 @@ _MAX_POSTED = 4 << 20  # bytes
 
 @dataclass(frozen=True)
 class StudioContext:
-    """Folder, jobs and options of a studio."""
+    """The folder, the jobs and the options of a running studio."""
 
     folder: StudioFolder
     jobs: Jobs
@@ -65,9 +65,9 @@ class StudioContext:
 
     @contextmanager
     def job_lock(self) -> Iterator[None]:
-        """Lock the starting of jobs against other requests and other studios of the folder.
+        """Prevent other requests and studios from starting jobs during a ``with`` block.
 
-        Check whether a job is running, and start the job, within one locked block.
+        Callers check whether a job is running, and start a job, within one ``with`` block.
         """
         try:
             with update_lock(self.folder.root / "jobs"):
@@ -76,18 +76,18 @@ class StudioContext:
             raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None
 
     def crawl(self, name: str) -> NamedCrawl:
-        """Return the crawl of this name; raise `UserError` if it does not exist."""
+        """Return the crawl with the given name; raise `UserError` if the crawl does not exist."""
         path = self.folder.crawl(name)
         return NamedCrawl(self.folder.name_of(path), path)
 
     def requested_crawl(self, request: Request) -> NamedCrawl:
-        """Return the crawl in the path of a request; raise `UserError` if it does not exist."""
+        """Return the crawl that a request's path names; raise `UserError` if there is none."""
         return self.crawl(request.path_params["name"])
 
     def render(
         self, template: str, values: Mapping[str, Any], status: int = HTTPStatus.OK
     ) -> HTMLResponse:
-        """Render ``templates/<template>.html.j2`` with `values` and the values of all pages."""
+        """Return the HTML response of a template with `values`."""
         found = load_template(f"templates/{template}.html.j2", "focuscrawl.studio")
         shared = {
             "folder": str(self.folder.root),
@@ -100,12 +100,12 @@ class StudioContext:
     def page_endpoint(
         self, template: str, values: Callable[[Request], Mapping[str, Any]]
     ) -> Endpoint:
-        """Return an endpoint that renders a template with the values of a request."""
+        """Return an endpoint that renders a template with the values computed for a request."""
         return lambda request: self.render(template, values(request))
 
 
 def json_endpoint(values: Callable[[Request], Any]) -> Endpoint:
-    """Return an endpoint that responds with the values of a request as JSON."""
+    """Return an endpoint that responds with the values computed for a request, as JSON."""
     return lambda request: JSONResponse(values(request))
 
 
@@ -118,10 +118,11 @@ def accepted_response(found: Any, headers: Mapping[str, str] | None = None) -> J
 
 
 def post_route(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
-    """Return a route for posted values; `endpoint` runs in a thread.
+    """Return a route for POST requests that calls `endpoint` with the posted values in a thread.
 
-    The values are a JSON object, or the fields of a form: strings, or a list of strings for a
-    repeated field. Invalid values, and text with NUL or unpaired surrogates, raise `UserError`.
+    The posted values are a JSON object or the fields of a form. The value of a form field is a
+    string, or a list of strings if the field is repeated. Invalid values, and text with NUL
+    characters or unpaired surrogates, raise `UserError`.
     """
 
     async def receive(request: Request) -> Response:
@@ -134,10 +135,44 @@ def post_route(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Respo
     return Route(path, receive, methods=["POST"])
 
 
+class FieldErrorsError(UserError):
+    """Several invalid values of a form.
+
+    Attributes
+    ----------
+    fields : dict of str to str
+        Message by the name of the field.
+    """
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__("; ".join(fields.values()))
+        self.fields = dict(fields)
+
+
+class FieldChecks:
+    """Collects the errors of a form's fields, so that a person sees all errors at once."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, str] = {}
+
+    @contextmanager
+    def field(self, name: str) -> Iterator[None]:
+        """Record a `UserError` in the ``with`` block as the error of the field `name`."""
+        try:
+            yield
+        except UserError as error:
+            self._errors.setdefault(name, str(error))
+
+    def finish(self) -> None:
+        """Raise `FieldErrorsError` if a field has an error."""
+        if self._errors:
+            raise FieldErrorsError(self._errors)
+
+
 def text_value(values: Mapping[str, Any], name: str, default: str = "") -> str:
     """Return a posted string without surrounding spaces; raise `UserError` for other types.
 
-    Numbers in JSON become strings, true becomes ``yes``, and false an empty string.
+    Numbers in JSON become strings, true becomes ``yes``, and false becomes an empty string.
     """
     found = values.get(name, default)
     if isinstance(found, bool):
@@ -195,13 +230,13 @@ async def _read_values(request: Request) -> dict[str, Any]:
 
 
 def read_asset(name: str) -> bytes:
-    """Return the content of one of `ASSETS`."""
+    """Return the content of a static file of the studio, named in `ASSETS`."""
     package, path, _ = ASSETS[name]
     return files(package).joinpath(path).read_bytes()
 
 
 def asset_routes() -> list[Route]:
-    """Return a route for each asset, so that paths of requests are never used as file paths."""
+    """Return a route for each static file, so that request paths are never used as file paths."""
     return [_asset_route(name) for name in ASSETS]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,8 +37,8 @@ _DEMO_WEB = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 class StudioFolder:
     """Finds crawls, topics, critics and recordings in the folder `root`, and nowhere else.
 
-    The name of a crawl, topic, critic or recording is its path below the folder, with ``/``.
-    Symbolic links are not followed, hidden folders are skipped.
+    The name of a crawl, topic, critic or recording is its path below the folder, with ``/``. The
+    studio does not follow symbolic links, and skips hidden folders.
     """
 
     def __init__(self, root: Path) -> None:
@@ -47,21 +47,21 @@ class StudioFolder:
         self.root = root.resolve()
 
     def crawl(self, name: str) -> Path:
-        """Return the folder of a crawl."""
+        """Return the folder of a crawl, given its name in the studio."""
         path = self._find(name)
         if path is None or not CrawlFolder(path).exists:
             raise UserError(f"{self.root} has no crawl {name!r:.200}: see the list of crawls")
         return path
 
     def topic(self, name: str) -> Path:
-        """Return the path of a topic definition."""
+        """Return the path of a topic definition, given its name in the studio."""
         path = self._find(name)
         if path is None or path.suffix != _TOML or not path.is_file():
             raise UserError(f"{self.root} has no topic {name!r:.200}: see the list of topics")
         return path
 
     def critic(self, name: str) -> Traversable:
-        """Return the folder of a critic, in the served folder or in the package."""
+        """Return the folder of a critic, which is in the studio's folder or part of focuscrawl."""
         path = self._find(name)
         if path is not None and self.is_critic(path):
             return path
@@ -70,7 +70,7 @@ class StudioFolder:
         raise UserError(f"{self.root} has no critic {name!r:.200}: see the list of critics")
 
     def recording(self, name: str) -> str:
-        """Return a recording in the form of a command's argument."""
+        """Return the recording with a given name as an argument of a command."""
         path = self._find(name)
         if path is not None and path.is_file():
             return f"./{self.name_of(path)}"
@@ -83,11 +83,11 @@ class StudioFolder:
         raise UserError(f"{self.root} has no recording {name!r:.200}: {remedy}")
 
     def recordings(self) -> list[str]:
-        """Return the names of all recordings."""
+        """Return the names of all recordings (saved web pages) in the studio's folder."""
         return [self.name_of(path) for path in self._files(_WARC)]
 
     def has_file(self, name: str) -> bool:
-        """Return whether a name is the path of a file."""
+        """Return whether a name is the path of a file in the studio's folder."""
         path = self._find(name)
         return path is not None and path.is_file()
 
@@ -100,28 +100,28 @@ class StudioFolder:
         return path
 
     def safe_path(self, name: str) -> Path:
-        """Return a path, which need not exist; raise `UserError` if a symbolic link is in it."""
+        """Return the path for a name; raise `UserError` if the path contains a symbolic link."""
         return safe_join(self.root, name)
 
     def name_of(self, path: Path) -> str:
-        """Return the name of a path below the folder."""
+        """Return the name in the studio of a file or folder, given its path."""
         return path.relative_to(self.root).as_posix()
 
     def crawls(self) -> list[Path]:
-        """Return the folders of all crawls."""
+        """Return the folders of all crawls in the studio's folder."""
         return [path for path in self._folders() if CrawlFolder(path).exists]
 
     def critics(self) -> list[Path]:
-        """Return the folders of all critics, including damaged ones."""
+        """Return the folders of all critics in the studio's folder, including damaged critics."""
         return [path for path in self._folders() if self.is_critic(path)]
 
     def is_critic(self, path: Path) -> bool:
-        """Return whether a folder without symbolic links is a critic, possibly damaged."""
+        """Return whether a folder contains a critic (possibly damaged) and no symbolic links."""
         linked = path.is_symlink() or any(each.is_symlink() for each in _entries(path))
         return not linked and FORMAT.exists_in(path)
 
     def toml_files(self) -> list[Path]:
-        """Return the files that may be topic definitions."""
+        """Return the TOML files in the studio's folder, which may be topic definitions."""
         return self._files(_TOML)
 
     def _files(self, ending: str | tuple[str, ...]) -> list[Path]:
@@ -158,7 +158,7 @@ class StudioFolder:
 
 
 def check_name(name: str) -> None:
-    """Raise `UserError` unless `name` is a valid name of a new folder."""
+    """Raise `UserError` unless `name` is a valid name for a new folder."""
     letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
     short = len(name) <= _MAX_NAME and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
     if not (letters and short and name[:1] not in {"", ".", "-"}):
@@ -178,7 +178,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def read_kind_and_classes(critic: Path) -> tuple[str, list[str]]:
-    """Return the kind and the classes of a critic, from its manifest."""
+    """Return the kind and the classes of a critic, read from its manifest."""
     manifest = json.loads(read_regular(critic / MANIFEST))
     classes = manifest.get("classes")
     return manifest["kind"], list(map(str, classes)) if isinstance(classes, list) else []
@@ -197,5 +197,7 @@ class NamedCrawl:
         return ControlledCrawl(str(self.path))
 
     def read_state(self, store: CrawlStore) -> CurrentState:
-        """Read the state of the crawl from its open store."""
-        return CurrentState.of(store, now=datetime.now(UTC))
+        """Read the state of the crawl from the opened store, in words without commands."""
+        found = CurrentState.of(store, now=datetime.now(UTC))
+        words = found.state.partition("; the same command")[0]
+        return replace(found, state=words.replace("stopped by `focuscrawl stop`", "stopped"))

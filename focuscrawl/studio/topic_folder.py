@@ -1,4 +1,4 @@
-"""Reads and names the files of a topic: its critics, their classes, and fetched examples."""
+"""Finds and reads the files of a topic, such as its critics and fetched example pages."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _URLS_FILE = "examples.txt"  # file of a crawl of examples: URLs to fetch
 
 
 class TopicFiles:
-    """Files of the topic whose definition is at `path`.
+    """The files of the topic whose definition is at `path`.
 
-    The critics of ``NAME/topic.toml`` are ``NAME/critic-1``, ``NAME/critic-2``, ...; crawls of
-    example pages are in ``NAME/.examples``. Definitions with another file name, ``NAME.toml``, use
-    the same folders.
+    The critics of the topic definition ``NAME/topic.toml`` are in the folders ``NAME/critic-1``,
+    ``NAME/critic-2``, and so on. Crawls that fetched example pages are in the folder
+    ``NAME/.examples``. A topic definition with the file name ``NAME.toml`` uses the same folders.
     """
 
     def __init__(self, folder: StudioFolder, path: Path) -> None:
@@ -71,11 +71,11 @@ class TopicFiles:
 
     @property
     def examples_folder(self) -> Path:
-        """Folder of examples and of measured quality; raise `UserError` for a symbolic link."""
+        """Folder of the topic's example pages and of the measured quality of critics."""
         return self.folder.safe_path(f"{self.folder.name_of(self._base)}/{_EXAMPLES_FOLDER}")
 
     def critics(self) -> list[Path]:
-        """Return the folders of the topic's critics, latest last."""
+        """Return the folders of the topic's critics, from the oldest to the latest."""
         numbered = []
         for path in self._base.glob("critic-*"):
             match = _CRITIC_NAME.fullmatch(path.name)
@@ -95,11 +95,11 @@ class TopicFiles:
         return self.argument_of(self._base / _EXAMPLES_FOLDER / str(max(numbers, default=0) + 1))
 
     def argument_of(self, path: Path) -> str:
-        """Return a path as a command argument; the prefix ``./`` keeps it from being an option."""
+        """Return a path as a command argument, with the prefix ``./`` so that it is no option."""
         return f"./{self.folder.name_of(path)}"
 
     def marked_classes(self, critic: Path) -> tuple[str, ...]:
-        """Return the classes of a critic that are on topic."""
+        """Return the classes of a critic that the topic definition marks as on topic."""
         definition = read_definition(self.path)
         if definition.topics:
             return definition.topics
@@ -126,7 +126,8 @@ class TopicFiles:
     def recordings(self) -> list[str]:
         """Return the recordings of fetched examples as arguments of a command.
 
-        Crawls without any successful fetch are skipped, so that their pages are fetched again.
+        Crawls without any successful fetch are skipped, so that the pages of these crawls are
+        fetched again.
         """
         found: dict[str, None] = {}
         for path in self._fetch_folders():
@@ -146,9 +147,9 @@ class TopicFiles:
         return list(found)
 
     def fetched(self) -> dict[str, Path]:
-        """Return the URLs of fetched examples, in order, each with the folder of its crawl.
+        """Return the URLs of fetched example pages, each with the folder of its crawl.
 
-        Running crawls and failed fetches are skipped.
+        The result excludes pages of running crawls and failed fetches.
         """
         found: dict[str, Path] = {}
         for path in self._fetch_folders():
@@ -165,7 +166,7 @@ class TopicFiles:
         return found
 
     def webs(self, fetched: Path) -> list[Web]:
-        """Open the webs with the pages of the crawl in `fetched`; empty if files are missing."""
+        """Open the recordings that contain the pages of the crawl in the folder `fetched`."""
         if not CrawlFolder(fetched).exists:
             return []
         try:
@@ -218,7 +219,7 @@ _MAX_EXAMPLES = 200  # of a class
 def class_rows(
     classes: Taxonomy, definition: TopicDefinition | None, *, under: str = ROOT, search: str = ""
 ) -> tuple[list[dict[str, Any]], bool]:
-    """Return the classes below the class `under` whose paths contain the text `search`.
+    """Return the classes below the class `under`, filtered by the text `search`.
 
     Returns
     -------
@@ -264,7 +265,7 @@ def class_rows(
 def class_examples(
     classes: Taxonomy, path: str, definition: TopicDefinition | None
 ) -> list[dict[str, str]]:
-    """Return examples of a class: ``url``, and ``moved``, the new subclass or an empty text."""
+    """Return the example URLs of a class, each with the class to which the user moved the URL."""
     moved = {url: to for to, urls in _moved_urls(definition).items() for url in urls}
     return [
         {"url": url, "moved": moved.get(url, "")} for url in classes.examples(path)[:_MAX_EXAMPLES]
@@ -274,7 +275,7 @@ def class_examples(
 def set_marked(
     definition: TopicDefinition, path: str, classes: Taxonomy, *, good: bool
 ) -> TopicDefinition:
-    """Return the definition with a class marked as on topic, or with its mark removed."""
+    """Return the topic definition with a class marked as on topic or off topic."""
     wanted = normalise(path)
     if wanted not in classes:
         raise UserError(f"the critic has no class {wanted}: see the list of classes")
@@ -296,7 +297,7 @@ def _load_tree(spec: str, _changed: int) -> Taxonomy:
 
 
 class ExampleQueue:
-    """Fetched examples of topics that are not judged yet.
+    """For each topic, the fetched example pages that no person has judged yet.
 
     Skipped pages are shown again after a restart of the studio.
     """
@@ -306,12 +307,12 @@ class ExampleQueue:
         self._lock = Lock()
 
     def unjudged(self, topic: TopicFiles) -> dict[str, Path]:
-        """Return the URLs of pages to judge, each with the folder of its crawl."""
+        """Return the URLs of example pages to judge, each with the folder of its crawl."""
         settled = read_definition(topic.path).judged_urls | self._skipped.get(topic.name, set())
         return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
     def next(self, topic: TopicFiles) -> PageCard | None:
-        """Return the next page to judge, or None; unreadable pages are skipped."""
+        """Return the next example page to judge, or None if no page is left."""
         for url, crawl in self.unjudged(topic).items():
             card = read_page_card(topic.webs(crawl), url, topic.load_latest_critic())
             if card is not None:
@@ -325,7 +326,7 @@ class ExampleQueue:
             self._skipped.setdefault(topic.name, set()).add(url)
 
     def to_dict(self, topic: TopicFiles) -> dict[str, Any]:
-        """Return ``waiting``, the number of pages to judge, and ``page``, the next one or None."""
+        """Return the number of pages to judge, and the next page or None."""
         card = self.next(topic)
         return {
             "waiting": len(self.unjudged(topic)),

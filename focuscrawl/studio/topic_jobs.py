@@ -31,10 +31,11 @@ _MAX_FILE = 4 << 20  # bytes
 
 
 def start_training(context: StudioContext, topic: TopicFiles) -> Job:
-    """Start a job that trains the critic of a definition, or return the running job.
+    """Start a job that trains a critic from a topic definition, or return the running job.
 
-    Pages are read from the recording that the definition names, or from recordings of fetched
-    examples. Without recordings the job fetches the pages, and a sample of other pages.
+    Example pages are read from the recording that the topic definition names, or from recordings
+    of fetched examples. Without recordings, the job fetches the example pages, and a sample of
+    other pages.
     """
     check_not_of_crawl(topic)
     definition = _read_definition(topic)
@@ -52,7 +53,7 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
 
 
 def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
-    """Start a job that measures the latest critic and compares it with the previous critic."""
+    """Start a job that measures the quality of the latest critic and of the previous critic."""
     with context.job_lock():
         running = context.jobs.running(MEASURE, topic.name)
         if running is not None:
@@ -80,7 +81,7 @@ def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
 def start_fetching(
     context: StudioContext, topic: TopicFiles, urls: Sequence[str], web: str | None
 ) -> Job:
-    """Start a job that fetches pages to judge, or reads them from the recording `web`."""
+    """Start a job that fetches pages for a person to judge, or finds pages in a recording."""
     check_not_of_crawl(topic)
     with context.job_lock():
         if context.jobs.running(FETCH, topic.name) is not None:
@@ -103,7 +104,7 @@ def start_fetching(
 
 
 def check_not_of_crawl(topic: TopicFiles) -> None:
-    """Raise `UserError` if a definition belongs to a crawl."""
+    """Raise `UserError` if a topic definition belongs to a crawl."""
     if topic.is_of_crawl:
         raise UserError(f"{topic.name} belongs to a crawl: judge pages of the crawl instead")
 
@@ -118,7 +119,7 @@ def _read_definition(topic: TopicFiles) -> TopicDefinition:
 
 
 def read_quality(critic: Path) -> dict[str, Any] | None:
-    """Read the measured quality of a critic, see `focuscrawl.critic.assessment`, or None."""
+    """Return the measured quality of a critic; None if the quality was not measured."""
     try:
         with open(_quality_file(critic), "rb", opener=open_nofollow) as file:
             found = json.loads(file.read(_MAX_FILE))
@@ -128,12 +129,12 @@ def read_quality(critic: Path) -> dict[str, Any] | None:
 
 
 def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
-    """Return the jobs and critics of a topic.
+    """Return the latest jobs and the critics of a topic for the JSON API.
 
-    ``training``, ``measuring``, ``fetching`` are the latest job of each kind, or None. ``critics``
-    has the names of the critics, ``quality`` the measured quality of the latest critic, or None.
-    ``unmeasured`` is True if no job has tried to measure the latest critic; ``running`` is True if
-    a job is running.
+    The fields ``training``, ``measuring`` and ``fetching`` contain the latest job of each kind, or
+    None. The field ``critics`` contains the names of the critics, and ``quality`` the measured
+    quality of the latest critic, or None. The field ``unmeasured`` is True if no job has tried to
+    measure the latest critic. The field ``running`` is True if a job is running.
     """
     critics = topic.critics()
     newest = context.jobs.all(subject=topic.name)

@@ -1,6 +1,6 @@
-"""Routes for topics: creating topics, judging examples, training critics, marking classes.
+"""Routes of the studio for creating topics, judging examples and training critics.
 
-Routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
+The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
 from focuscrawl.studio.page_rendering import (
     PREFIX,
+    FieldChecks,
     accepted_response,
     json_endpoint,
     post_route,
@@ -39,7 +40,7 @@ from focuscrawl.studio.topic_jobs import (
     start_training,
     training_state,
 )
-from focuscrawl.taxonomy import parse_topics
+from focuscrawl.taxonomy import normalise, parse_topics
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked_classes,
@@ -48,7 +49,7 @@ from focuscrawl.topics import (
     write_definition,
 )
 from focuscrawl.topics.bookmarks import parse_bookmarks
-from focuscrawl.topics.definition import split_classes
+from focuscrawl.topics.definition import move_class, move_examples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -174,13 +175,20 @@ def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
         return JSONResponse(_definition_values(topic), headers=_MARKED)
 
     def split(request: Request, values: Mapping[str, Any]) -> Response:
-        topic, name = find_topic(request), text_value(values, "sub").strip("/")
-        path = f"{text_value(values, 'class')}/{name}"
+        topic, name = find_topic(request), text_value(values, "sub")
+        # a path is another or a new class, a name is a subclass
+        path = normalise(name if name.startswith("/") else f"{text_value(values, 'class')}/{name}")
         urls = parse_urls(text_values(values, "urls"))
-        if not name or not urls:
-            raise UserError("choose the pages to move, and give the name of their new subclass")
+        if not name.strip("/") or not urls:
+            raise UserError("choose the pages to move, and give their subclass or class")
         marks = [path] if text_value(values, "only") else None
-        edit_definition(topic.path, lambda known: split_classes(known, {path: urls}, marks))
+        edit_definition(topic.path, lambda known: move_examples(known, {path: urls}, marks))
+        return JSONResponse(_definition_values(topic), headers=_MARKED)
+
+    def move(request: Request, values: Mapping[str, Any]) -> Response:
+        topic = find_topic(request)
+        old, new = (normalise(text_value(values, name)) for name in ("class", "to"))
+        edit_definition(topic.path, lambda known: move_class(known, old, new))
         return JSONResponse(_definition_values(topic), headers=_MARKED)
 
     def class_rows(request: Request) -> dict[str, Any]:
@@ -193,6 +201,7 @@ def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
     return [
         post_route(f"{one}/mark", mark),
         post_route(f"{one}/split", split),
+        post_route(f"{one}/move", move),
         Route(f"{PREFIX}/critics/{{name:path}}/classes", json_endpoint(class_rows)),
     ]
 
@@ -281,36 +290,55 @@ def _class_pages(context: StudioContext) -> list[Route]:
 
 
 def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
-    """Write ``NAME/topic.toml``, and return its path.
+    """Write a new topic definition ``NAME/topic.toml`` from form values; return its path.
 
     The values ``name``, ``words`` (phrases separated by commas) and ``description`` describe the
-    topic. The value ``urls`` has on-topic pages, also used as seeds, and ``bad`` has off-topic
-    pages. The value ``critic`` names a critic, ``classes`` lists the critic's on-topic classes,
-    and ``web`` is the recording from which pages are read. Values may be missing or empty.
+    topic. The value ``urls`` contains the URLs of on-topic pages, which are also seeds, and
+    ``bad`` contains the URLs of off-topic pages. The value ``critic`` names a critic, ``classes``
+    lists the critic's on-topic classes, and ``web`` is the recording from which pages are read.
+    All form values may be missing or empty.
     """
-    place = folder.new_folder(text_value(values, "name"))
-    critic, web = text_value(values, "critic"), text_value(values, "web")
-    urls = parse_urls(text_values(values, "urls"))
-    if critic:
-        folder.critic(critic)
-    topics = parse_topics(text_value(values, "classes"))
-    if topics and not critic:
-        raise UserError("classes are given without a critic: name the critic that has them")
+    checks, critic, web = FieldChecks(), text_value(values, "critic"), text_value(values, "web")
+    urls, bad, recording = list[str](), list[str](), None
+    topics: tuple[str, ...] = ()
+    described = ("words", "urls", "description", "critic")
+    with checks.field("name"):
+        place = folder.new_folder(text_value(values, "name"))
+    with checks.field("urls"):
+        urls = parse_urls(text_values(values, "urls"))
+    with checks.field("bad"):
+        bad = parse_urls(text_values(values, "bad"))
+    with checks.field("critic"):
+        if critic:
+            folder.critic(critic)
+    with checks.field("classes"):
+        topics = parse_topics(text_value(values, "classes"))
+        if topics and not critic:
+            raise UserError("classes are given without a critic: name the critic that has them")
+        if critic and not topics:
+            raise UserError("name the classes of the critic that form the topic")
+    with checks.field("web"):
+        recording = folder.recording(web) if web else None
+    words = parse_phrases(text_value(values, "words"))
+    with checks.field("words"):
+        if not any(values.get(name) for name in described):
+            raise UserError(
+                "describe the topic with a phrase, on-topic pages or a class of a critic"
+            )
+    checks.finish()
     name = f"/{place.name}"
     created = TopicDefinition(
         critic=critic or None,
-        web=folder.recording(web) if web else None,
+        web=recording,
         topics=topics,
         name=None if critic or name == OFF_TOPIC else name,
-        words=tuple(
-            filter(None, map(str.strip, _PHRASE_SEPARATOR.split(text_value(values, "words"))))
-        ),
+        words=words,
         description=text_value(values, "description") or None,
         seeds=tuple(urls),
-    ).with_judgements(urls, parse_urls(text_values(values, "bad")))
-    if not (created.words or created.description or created.good or created.critic):
-        raise UserError("describe the topic with a phrase, on-topic pages or a class of a critic")
-    check_marked_classes(created)
+    ).with_judgements(urls, bad)
+    with checks.field("classes"):
+        check_marked_classes(created)
+    checks.finish()
     path = place / "topic.toml"
     try:
         place.mkdir()
@@ -324,8 +352,14 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     return path
 
 
+def parse_phrases(text: str) -> tuple[str, ...]:
+    """Return the distinct phrases of a text, which are separated by commas or line ends."""
+    found = filter(None, map(str.strip, _PHRASE_SEPARATOR.split(text)))
+    return tuple(dict.fromkeys(found))
+
+
 def parse_urls(lines: list[str]) -> list[str]:
-    """Parse lines with one URL each; return each normalised URL once; # starts a comment."""
+    """Return the distinct normalised URLs in a text with one URL per line and # comments."""
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
@@ -334,7 +368,7 @@ def parse_urls(lines: list[str]) -> list[str]:
 
 
 def parse_judgement(values: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """Parse a judgement; return the normalised URL, and the verdict or None for a skipped page."""
+    """Return the URL and the verdict of a posted judgement; the verdict None is a skip."""
     url = normalize(text_value(values, "url"))
     if url is None:
         raise UserError("url must be the URL of the judged page")
@@ -348,7 +382,7 @@ def _parse_verdict(text: str) -> bool | None:
 
 
 def with_judgement(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
-    """Return a definition with one more judgement."""
+    """Return a topic definition with one more judgement of a page."""
     return known.with_judgements([url], []) if good else known.with_judgements([], [url])
 
 

@@ -1,6 +1,7 @@
 """Topic trees with example URLs, for training critics and for choosing the topics of a crawl.
 
-The package reads label tables and Dmoz dumps, and prunes trees before training [A02 section 3.1].
+The package `taxonomy` reads label tables and Dmoz dumps, and prunes topic trees before training
+[A02 section 3.1].
 """
 
 from focuscrawl.taxonomy.dmoz import read_dmoz

@@ -1,9 +1,9 @@
-"""Read dumps of Dmoz (Open Directory), ``content.rdf.u8``.
+"""Reads topic trees from dumps of the directory Dmoz (files ``content.rdf.u8``).
 
-The dumps are invalid XML, with stray bytes, bare ampersands, unknown entities and unclosed tags.
+Dmoz dumps are invalid XML, with stray bytes, bare ampersands, unknown entities and unclosed tags.
 XML parsers stop at the first error, and libxml2 in recovery mode loses all records after an
-unbalanced tag. This module searches for a few tags with a regular expression, so an error affects
-one record only.
+unbalanced tag. The module `dmoz` searches for a few tags with a regular expression, so an error
+affects only one record.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+")
 
 
 def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: int = 0) -> Taxonomy:
-    """Read the unpruned topic tree of a Dmoz dump as a stream; Dmoz's ``Top`` is the root.
+    """Return the unpruned topic tree of a Dmoz dump; Dmoz's topic ``Top`` is the root.
 
     The examples of a topic are its distinct ``link`` and ``ExternalPage`` URLs with http or https,
     except PDF documents and feeds.

@@ -1,4 +1,4 @@
-"""Prune a topic tree until each leaf has enough examples for training [A02 section 3.1]."""
+"""Prunes a topic tree so that each leaf has enough examples for training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MIN_CLASSES = 100
 
 
 def choose_min_examples(taxonomy: Taxonomy) -> int:
-    """Return a default for the minimum number of examples of a leaf.
+    """Return the default for the minimum number of examples per leaf of a topic tree.
 
     The default is `EXAMPLES_PER_CLASS`, as in [A02], if a hundred leaves remain after pruning, as
     for Dmoz. Otherwise the default is 1, and no topic is merged.
@@ -35,10 +35,11 @@ def prune(
     """Merge small leaves into their parents, and sample the examples of large leaves.
 
     1. Leaves with fewer than `min_examples` examples are merged into their parents, repeatedly.
-    2. The own examples of an internal topic are moved to its child ``Other``.
-    3. Each leaf is reduced to a uniform sample of `max_examples` examples.
+    2. The examples of an internal topic itself are moved to a new child topic ``Other``.
+    3. Each leaf is reduced to a uniform sample of at most `max_examples` examples.
 
-    Only the root and leaves ``Other`` may have fewer than `min_examples` examples in the result.
+    In the result, only the root and leaves with the name ``Other`` may have fewer than
+    `min_examples` examples.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Topic trees with example URLs, topic paths, and tables of labels."""
+"""Classes and functions for topic trees with example URLs, topic paths, and label tables."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def child(path: str, name: str) -> str:
 def ancestors(path: str) -> list[str]:
     """Return the topics above a normalised `path`, root first.
 
-    ``ancestors("/A/B/C")`` is ``["/", "/A", "/A/B"]``. Ancestors and path together are the topic
-    features of a page [A02 section 2.2].
+    ``ancestors("/A/B/C")`` is ``["/", "/A", "/A/B"]``. The path of a page's class and its
+    ancestors are the topic features of the page [A02 section 2.2].
     """
     above: list[str] = []
     while path != ROOT:
@@ -73,16 +73,16 @@ def ancestors(path: str) -> list[str]:
 
 
 def lies_under(path: str, topics: Iterable[str]) -> bool:
-    """Return whether `path` is one of `topics` or a descendant; all paths are normalised."""
+    """Return whether the topic `path` is one of `topics` or a descendant of one of `topics`."""
     return any(f"{path}/".startswith(f"{topic.rstrip('/')}/") for topic in topics)
 
 
 class Sampling(NamedTuple):
-    """Samples the URLs of large topics uniformly: the URLs with the smallest hashes are kept.
+    """Samples the example URLs of large topics uniformly, by keeping the smallest hashes.
 
-    The k smallest hashes of a union are among the k smallest hashes of its parts. So topics can be
-    sampled while they are read, and again after merging, with the same result as sampling once at
-    the end.
+    Each of the k smallest hashes of a union of sets is among the k smallest hashes of the set that
+    contains it. So the URLs of a topic can be sampled during reading, and again after topics are
+    merged, with the same result as sampling once at the end.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Sampling(NamedTuple):
     random_state: int
 
     def draw(self, urls: Collection[str]) -> list[str]:
-        """Return a sample of up to `size` distinct `urls`, independent of their order."""
+        """Return a sample of up to `size` distinct `urls`, whatever the order of `urls`."""
         if len(urls) <= self.size:
             return list(urls)
         key = str(self.random_state).encode()
@@ -108,7 +108,7 @@ class Sampling(NamedTuple):
 
 
 class Label(NamedTuple):
-    """One row of a label table.
+    """One row of a label table, with the URL and the topic of a page.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ def iterate_labels(path: str | Path) -> Iterator[Label]:
 class Taxonomy:
     """An immutable tree of topics with example URLs (methods.md 1).
 
-    Topic paths of parameters are normalised by `normalise`.
+    The methods normalise all topic paths in their arguments by `normalise`.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Taxonomy:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> Taxonomy:
-        """Build the tree of the label rows of the split ``train``; other rows are ignored.
+        """Return the topic tree of the label rows with the split ``train``, ignoring other rows.
 
         Raises
         ------
@@ -223,12 +223,12 @@ class Taxonomy:
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
-        """All topics, sorted, with the root."""
+        """All topic paths of the tree, sorted, including the root."""
         return tuple(sorted(self._examples))
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """The topics without children, sorted; empty for an empty tree."""
+        """The paths of all topics without children, sorted."""
         return tuple(filter(self._is_leaf, self.topics))
 
     def _is_leaf(self, path: str) -> bool:
@@ -242,15 +242,15 @@ class Taxonomy:
         return f"<Taxonomy: {len(self.leaves)} leaves, {examples} examples>"
 
     def examples(self, topic: str) -> list[str]:
-        """Return a topic's own example URLs, without those of descendants; [] if unknown."""
+        """Return the example URLs of a topic itself, without the examples of its descendants."""
         return list(self._examples.get(normalise(topic), ()))
 
     def children(self, topic: str) -> list[str]:
-        """Return the children of a topic, sorted; [] for a leaf or an unknown topic."""
+        """Return the sorted paths of a topic's children; [] for a leaf or an unknown topic."""
         return list(self._children.get(normalise(topic), ()))
 
     def descendants(self, topic: str) -> list[str]:
-        """Return the descendants of a topic, parents before children."""
+        """Return the paths of all descendants of a topic, parents before children."""
         below: list[str] = []
         pending = self.children(topic)[::-1]
         while pending:
@@ -260,17 +260,18 @@ class Taxonomy:
         return below
 
     def leaves_under(self, *topics: str) -> list[str]:
-        """Return the leaves at or below any of `topics`, sorted; [] if all topics are unknown."""
+        """Return the sorted paths of all leaves at or below the given topics."""
         found: set[str] = set()
         for topic in map(normalise, topics):
             found.update(filter(self._is_leaf, [topic, *self.descendants(topic)]))
         return sorted(found)
 
     def leaf_of(self, topic: str) -> str | None:
-        """Return the leaf of a pruned tree for pages labelled `topic`.
+        """Return the leaf of a pruned tree that represents the original topic `topic`.
 
-        Pruning merges a missing topic into its nearest ancestor, and the examples of an internal
-        topic into its child ``Other``. The result is None if this child is missing, too.
+        Pruning merges a small topic into its nearest remaining ancestor, and moves the examples of
+        an internal topic to its child ``Other``. The result is None if the internal topic has no
+        child ``Other``.
         """
         path = normalise(topic)
         while path not in self._examples and path != ROOT:
@@ -280,7 +281,7 @@ class Taxonomy:
         return path if self._is_leaf(path) else None
 
     def nearest(self, topic: str, n: int = 3) -> list[str]:
-        """Return up to `n` known topics with similar names, best first, for error messages."""
+        """Return up to `n` topics of the tree with names similar to a given name, best first."""
         return _nearest(normalise(topic), self.topics, n)
 
 

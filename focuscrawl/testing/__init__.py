@@ -1,9 +1,9 @@
-"""Tests for users' own strategies and critics, and a web in memory to crawl in tests.
+"""Tests for users' own strategies and critics, and a web in memory for test crawls.
 
-`strategy_checks` and `critic_checks` return the checks that every strategy and every critic must
-pass. `TinyWeb` holds pages in memory, and `crawl` crawls them like a real crawl. `SimulatedCrawl`
-runs only the part of a crawl that a strategy sees. Checks are plain callables that raise
-`AssertionError` and do not need pytest.
+The functions `strategy_checks` and `critic_checks` return the checks that every strategy and every
+critic must pass. The class `TinyWeb` holds pages in memory, and the function `crawl` crawls a
+`TinyWeb` as a real crawl does. The class `SimulatedCrawl` runs only the part of a crawl that a
+strategy sees. Checks are plain callables that raise `AssertionError` and do not need pytest.
 """
 
 from focuscrawl.testing.critic_checks import check_critic, critic_checks

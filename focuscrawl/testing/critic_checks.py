@@ -37,7 +37,7 @@ _STRANGE = (
 def critic_checks(
     critic: Critic, *, pages: Sequence[PageView] = ()
 ) -> list[tuple[str, Callable[[], None]]]:
-    """Return the name and function of each check, which raises `AssertionError` on failure.
+    """Return a name and a function for each check of a critic.
 
     For pytest::
 

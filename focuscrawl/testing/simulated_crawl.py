@@ -1,4 +1,4 @@
-"""A crawl in memory, reduced to the part that a strategy sees, and a strategy under test."""
+"""A simulated crawl in memory, reduced to the part that a strategy sees, for tests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PRECISION = 1e-9
 
 
 class FetchOutcome(NamedTuple):
-    """The outcome of a fetch, as a crawl stores it."""
+    """The outcome of a fetch in a simulated crawl, with the data that a store would contain."""
 
     url: int  # id
     relevance: float  # 0 for a duplicate
@@ -37,11 +37,11 @@ class FetchOutcome(NamedTuple):
 
 
 class SimulatedCrawl:
-    """A crawl of a web in memory as a strategy sees it, with training in the same thread.
+    """Simulates a crawl of a web in memory, with training in the same thread.
 
-    Fetches have the order of a real crawl, without hosts, limits, redirects or a store. So tests
-    can interrupt the crawl at any fetch and examine all results of the strategy. Arrays passed to
-    the strategy are read-only.
+    URLs are fetched in the order of a real crawl, but without host queues, limits, redirects or a
+    store. So tests can interrupt the simulated crawl at any fetch and examine all results of the
+    strategy. All arrays that the simulated crawl passes to the strategy are read-only.
 
     Parameters
     ----------
@@ -108,12 +108,12 @@ class SimulatedCrawl:
 
     @property
     def order(self) -> list[str]:
-        """URLs in the order of their fetches."""
+        """All fetched URLs in the order of the fetches."""
         return [self.urls[each.url] for each in self.outcomes]
 
     @property
     def scores(self) -> dict[str, float]:
-        """Score of each queued URL."""
+        """A dict from each queued URL to its current score."""
         return {self.urls[number]: score for number, score in self.queue.items()}
 
     def run(self, fetches: int) -> Self:
@@ -127,7 +127,7 @@ class SimulatedCrawl:
         return self
 
     def resumed(self, strategy: Strategy) -> SimulatedCrawl:
-        """Return a crawl that resumes this crawl with a new strategy."""
+        """Return a simulated crawl that resumes the current crawl with a new strategy object."""
         again = SimulatedCrawl(
             strategy,
             self.web,
@@ -160,7 +160,7 @@ class SimulatedCrawl:
         return again
 
     def fetch(self, number: int) -> None:
-        """Fetch a queued URL, report the outcome to the strategy, and expand the page."""
+        """Fetch a queued URL, and pass the outcome and the page to the strategy."""
         del self.queue[number]
         answer = self.web.fetch(self.urls[number])
         assert answer is not None
@@ -236,7 +236,7 @@ def _read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class StrategyUnderTest:
-    """A strategy under test with its critic and web."""
+    """A strategy to be tested, with a critic and a web for test crawls."""
 
     make: Factory
     critic: Critic
@@ -252,26 +252,26 @@ class StrategyUnderTest:
         return strategy
 
     def start_crawl(self, **how: Any) -> SimulatedCrawl:
-        """Start a crawl with a new strategy; `how` are options of `SimulatedCrawl`."""
+        """Return a new simulated crawl with a new strategy object."""
         return SimulatedCrawl(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
 
     def run_crawl(self, **how: Any) -> SimulatedCrawl:
-        """Crawl `FETCHES` pages."""
+        """Start a crawl, and fetch `FETCHES` pages."""
         return self.start_crawl(**how).run(FETCHES)
 
     @cached_property
     def shared_crawl(self) -> SimulatedCrawl:
-        """A crawl shared by checks that do not change it."""
+        """A finished crawl for all checks that do not change the crawl."""
         return self.run_crawl()
 
     @cached_property
     def without_training(self) -> SimulatedCrawl:
-        """A crawl without training, shared by checks that do not change it."""
+        """A crawl without training for all checks that do not change the crawl."""
         return self.run_crawl(trains=False)
 
 
 def assert_same_scores(left: Scores, right: Scores) -> None:
-    """Assert that `left` and `right` have the same URLs with the same scores."""
+    """Assert that `left` and `right` contain the same URLs with the same scores."""
     for (urls, scores), name in ((left, "left"), (right, "right")):
         assert len(urls) == len(scores), name
     np.testing.assert_equal(by_url(left), by_url(right))

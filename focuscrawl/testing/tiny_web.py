@@ -65,7 +65,8 @@ class TinyWeb:
     def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
         """Add or replace the response for the absolute URL `url`, HTML by default.
 
-        Headers have lower-case names, as in ``content_type="text/plain"``.
+        Names of header fields are lower-case keyword arguments, as in
+        ``content_type="text/plain"``.
         """
         known = normalize(url)
         if known is None:
@@ -78,16 +79,16 @@ class TinyWeb:
         self.fingerprint = digest.hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return the URL of the web for each normalised URL; None for unknown URLs."""
+        """Return each URL as the web spells it; None for URLs that the web does not contain."""
         found = (self._answers.get(_without_scheme(url)) for url in urls)
         return [None if answer is None else answer.url for answer in found]
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the response for a URL from `resolve`; None for unknown URLs."""
+        """Return the response for a URL that `resolve` returned; None for other URLs."""
         return self._answers.get(_without_scheme(url))
 
     def urls(self) -> Iterator[str]:
-        """Iterate over the URLs of the web in the order of `put`."""
+        """Yield the URLs of the web in the order in which `put` added the URLs."""
         return (answer.url for answer in self._answers.values())
 
     def write(self, path: Path) -> Path:
@@ -117,10 +118,10 @@ SEED = "http://leaf.example/"
 
 
 def example_web() -> TinyWeb:
-    """Return a web of 60 pages on three hosts, two thirds of them about tea.
+    """Return a web of 60 pages on three hosts; two thirds of the pages are about tea.
 
-    Some pages have many links and some none. Some links are repeated, lead to their own page, or
-    lead to missing pages. Two pages have the same body.
+    Some pages have many links, and some pages have none. Some links are repeated, lead to their
+    own page, or lead to missing pages. Two pages of the example web have the same body.
     """
     hosts = ("leaf", "cup", "form")
     urls = [SEED] + [
@@ -140,7 +141,7 @@ def example_web() -> TinyWeb:
 
 
 class KeywordCritic:
-    """A `Critic` of two classes, on topic and off topic, by the occurrence of a word.
+    """A `Critic` that judges a page as on topic if the page contains a given word.
 
     Parameters
     ----------
@@ -187,7 +188,7 @@ def new_crawl(
     strategy: str | Callable[[StrategyContext], Strategy] = "best-first",
     **config: Any,
 ) -> Crawl:
-    """Open a new or resumed crawl of `web`; the function `step` fetches its pages.
+    """Create or resume a crawl of `web`; then call `step` to fetch pages.
 
     Parameters
     ----------
@@ -226,7 +227,7 @@ def new_crawl(
 
 
 def step(crawl: Crawl) -> Visit | None:
-    """Fetch and judge the next page; None if the frontier is empty or the budget is spent."""
+    """Fetch and judge the next page of a crawl; None if there is no URL or no budget left."""
     while True:
         fetch = crawl.next(REPLAY_TIME)
         if fetch is not None:
@@ -247,7 +248,8 @@ def crawl(
 ) -> list[Visit]:
     """Crawl `web` until the frontier is empty or the budget is spent, and return the fetches.
 
-    Parameters are those of `new_crawl`. A second call with the same folder resumes the crawl.
+    The parameters are the same as for `new_crawl`. A second call with the same folder resumes the
+    crawl.
     """
     opened = new_crawl(folder, web, seeds, critic=critic, strategy=strategy, **config)
     visits = list(iter(lambda: step(opened), None))

@@ -1,6 +1,6 @@
-"""Main text and metadata of pages, for exports and feeds.
+"""Extracts the main text and the metadata of pages, for exports and feeds.
 
-`focuscrawl.page` reads all words of a page, which critics judge by.
+The package `focuscrawl.page` reads all words of a page, from which critics judge the page.
 """
 
 from focuscrawl.text.extraction import EXTRACTORS, ExtractorPool, PageText, extract_text

@@ -1,4 +1,4 @@
-"""Extraction of the main text and the metadata of pages, in child processes with limits."""
+"""Extracts the main text and the metadata of pages in child processes with limits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
+
+from parsel import Selector
 
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import require_extra
@@ -46,10 +48,10 @@ _LICENSE = "a[rel~=license], link[rel~=license]"
 
 @dataclass(frozen=True)
 class PageText:
-    """Text and metadata of a page; a field is empty, or None, if nothing was found.
+    """Main text and metadata of a page; fields without a value are empty or None.
 
-    `focuscrawl.collection.collection.COLUMNS` describes the fields. The extractor is a library, or
-    `VISIBLE` if no library found the text.
+    The constant `focuscrawl.collection.collection.COLUMNS` describes the fields. The field
+    `extractor` names the library that found the text, or is `VISIBLE` if no library found a text.
     """
 
     text: str
@@ -67,12 +69,12 @@ class PageText:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> Self:
-        """Create an instance from fields read from JSON."""
+        """Create a `PageText` from fields that were read from JSON."""
         published = fields["date"]
         return cls(**fields | {"date": published and date.fromisoformat(published)})
 
     def map(self, change: Callable[[str], str]) -> PageText:
-        """Return a copy with `change` applied to every text field."""
+        """Return a copy of the `PageText` with `change` applied to every text field."""
         texts: dict[str, Any] = {
             name: change(value) for name, value in vars(self).items() if isinstance(value, str)
         }
@@ -84,7 +86,8 @@ def extract_text(
 ) -> PageText:
     """Extract the main text of an HTML page.
 
-    If the library finds fewer than 10 words, the result is all visible text of the page.
+    If the extraction library finds fewer than 10 words, the result is all visible text of the
+    page.
 
     Parameters
     ----------
@@ -101,19 +104,22 @@ def extract_text(
     with require_extra("text", "extracting text"):
         import lxml_html_clean  # noqa: F401, PLC0415 - required by trafilatura, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
-        from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
         from trafilatura import bare_extraction, load_html  # noqa: PLC0415
         from trafilatura.metadata import extract_metadata  # noqa: PLC0415
         from trafilatura.xml import xmltotxt  # noqa: PLC0415
     html = to_utf8(body, encoding, _LARGEST_PAGE)[0].decode()
+    tree = load_html(html)
+    page = Selector(text=html) if tree is None else Selector(root=tree, type="html")
+    declared = _attribute(page, "html", "lang") or _attribute(page, "html", "xml:lang")
+    canonical, kind = _attribute(page, "link[rel=canonical]", "href"), _kind(page)
+    license_url = _attribute(page, _LICENSE, "href")
     text = markdown = ""
     found: Any = None
     if extractor == "trafilatura":
-        page = load_html(html) if "<table" in html.lower() else None
-        if page is not None:
-            unwrap_layout_tables(page)
+        if tree is not None:
+            unwrap_layout_tables(tree)
         found = bare_extraction(
-            html if page is None else page,
+            html if tree is None else tree,
             url=url,
             favor_recall=True,
             fast=True,
@@ -137,9 +143,6 @@ def extract_text(
         if count_words(visible) > count_words(text):
             text, markdown, used = visible, visible, VISIBLE
     text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
-    tree = HTMLTree.parse(html)
-    root = tree.document.query_selector("html") if tree.document is not None else None
-    declared = "" if root is None else root.getattr("lang") or root.getattr("xml:lang") or ""
     language, confidence = detect_language(text, declared)
     return PageText(
         text=text,
@@ -150,9 +153,9 @@ def extract_text(
         date=_parse_date(found.date),
         language=language,
         confidence=round(confidence, 4),
-        canonical=_resolve(_attribute(tree, "link[rel=canonical]", "href"), url),
-        license=_resolve(_attribute(tree, _LICENSE, "href") or _clean_field(found.license), url),
-        kind=_kind(tree) or _clean_field(found.pagetype),
+        canonical=_resolve(canonical, url),
+        license=_resolve(license_url or _clean_field(found.license), url),
+        kind=kind or _clean_field(found.pagetype),
         extractor=used,
     )
 
@@ -178,20 +181,20 @@ def _resolve(reference: str, url: str) -> str:
         return ""
 
 
-def _attribute(tree: Any, selector: str, name: str) -> str:
-    element = tree.document.query_selector(selector)
-    return "" if element is None else _clean_field(element.getattr(name))
+def _attribute(page: Selector, css: str, name: str) -> str:
+    """Return an attribute of the first element that a CSS selector matches."""
+    return _clean_field(page.css(css).attrib.get(name))
 
 
-def _kind(tree: Any) -> str:
-    for script in tree.document.query_selector_all('script[type="application/ld+json"]'):
+def _kind(page: Selector) -> str:
+    for script in page.css('script[type="application/ld+json"]::text').getall():
         try:
-            found = json.loads(script.text[:_LARGEST_PAGE])
+            found = json.loads(script)
         except (ValueError, RecursionError):
             continue
         for each in _json_ld_types(found):
             return _clean_field(each)
-    return _attribute(tree, 'meta[property="og:type"]', "content")
+    return _attribute(page, 'meta[property="og:type"]', "content")
 
 
 def _json_ld_types(found: object) -> Iterator[str]:
@@ -208,7 +211,7 @@ def _json_ld_types(found: object) -> Iterator[str]:
 
 
 def extract_pdf(body: bytes, url: str) -> PageText:
-    """Extract the text of a PDF file, with its pages as paragraphs.
+    """Return the text of a PDF file, in which each page is a paragraph.
 
     Raises
     ------
@@ -239,7 +242,7 @@ def extract_pdf(body: bytes, url: str) -> PageText:
 
 
 class RawPage(NamedTuple):
-    """A response from which text is extracted: HTML (with its encoding) or PDF."""
+    """An HTML or PDF response from which the text is to be extracted."""
 
     url: str
     body: bytes
@@ -285,12 +288,12 @@ class ExtractorPool:
         self.close()
 
     def start(self) -> None:
-        """Start a child process now instead of with the first page; raise errors of `extract`."""
+        """Start a child process now, instead of when the first page is extracted."""
         with self._worker() as worker:
             worker.start()
 
     def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
-        """Yield the texts of pages in order; None for unreadable pages and pages over a limit.
+        """Yield the text of each page; None for unreadable pages and pages over a limit.
 
         Raises
         ------
@@ -308,9 +311,9 @@ class ExtractorPool:
             yield each.result()
 
     def extract_page(self, page: RawPage) -> PageText | None:
-        """Return the text of a page as `extract` does; None also if the pool is closed meanwhile.
+        """Return the text of one page; None if the page is unreadable or the pool is closed.
 
-        Any thread may call this method. The call waits for an idle child process.
+        Any thread may call `extract_page`. The call waits for an idle child process.
         """
         with self._worker() as worker:
             try:
@@ -329,7 +332,7 @@ class ExtractorPool:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """Kill the child processes and wait for the threads that use them."""
+        """Kill the child processes, and wait for the threads that use the child processes."""
         self._closed = True
         for worker in self._workers:
             worker.kill()
@@ -362,7 +365,7 @@ class _Worker(WorkerProcess):
 
 
 def serve(*, longest: float, memory: int, niceness: int) -> None:
-    """Run in a child process: extract texts of the pages on standard input."""
+    """Run in a child process, and extract the texts of the pages on standard input."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     serve_requests(_extract_for_parent, longest, _warm_up)

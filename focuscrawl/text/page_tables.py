@@ -23,11 +23,11 @@ _MIN_BLOCKS, _MIN_CHARACTERS = 2, 500
 
 
 def unwrap_layout_tables(tree: Any) -> None:
-    """Replace layout tables (tables that only arrange text) by block elements, in an lxml tree.
+    """Replace layout tables (tables that only arrange text) in an lxml tree by block elements.
 
-    A table arranges text if its role is ``presentation``, if it has a single row or column, or if
-    a cell contains several blocks, another table or a long text. A table with headings or a
-    caption contains data.
+    A table is a layout table if its role is ``presentation``, or if the table has a single row or
+    column. A table is also a layout table if a cell contains several blocks, another table or a
+    long text. A table with headings or a caption is never a layout table.
     """
     for table in list(tree.iter("table")):
         groups = [table, *(each for each in table if each.tag in _ROW_GROUPS)]
@@ -60,7 +60,7 @@ def _is_layout(table: Any, rows: list[list[Any]]) -> bool:
 
 
 def flatten_tables(body: Any, to_text: Callable[[Any], str]) -> None:
-    """Replace the tables of an extracted text by a line for each row, with tabs between cells.
+    """Replace the Markdown tables in an extracted text by one line per row, with tabs.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
-"""Cache of extracted texts in a crawl's folder, so that another export extracts no text twice.
+"""Cache of extracted texts in a crawl's folder, so that exports extract each text only once.
 
-A crawl and an export can use the cache at the same time: each text is written in a transaction.
+A crawl and an export can use the cache at the same time, because each text is written in a
+transaction.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _LOCK_TIMEOUT = 60.0  # seconds to wait for another process that writes
 
 
 class TextStore:
-    """Texts by the digest of the page's body; equal texts are stored once. Thread-safe.
+    """Stores the texts of pages by the digest of the page's body. Thread-safe.
 
     Raises
     ------
@@ -95,7 +96,7 @@ class TextStore:
         raise KeyError(body)
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
-        """Save the text of a page, or None if no library can extract a text."""
+        """Store the text of a page; the text None records that no library can extract a text."""
         if text is None:
             rows, digest = [], None
         else:

@@ -1,7 +1,7 @@
-"""Topic definitions (TOML files that people edit), bookmarks, and training of critics.
+"""Reads topic definitions (TOML files that people edit) and bookmarks, and trains critics.
 
-`focuscrawl.feedback` chooses pages for a person to judge. `focuscrawl.crawl.rejudging` applies a
-definition to a crawl.
+The package `focuscrawl.feedback` chooses pages for a person to judge. The module
+`focuscrawl.crawl.rejudging` applies a topic definition to a crawl.
 """
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks

@@ -1,4 +1,4 @@
-"""Reads bookmarks as example pages [F99 section 2], from the HTML file that browsers export."""
+"""Reads bookmarks, which can be example pages, from the HTML file that browsers export."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class Bookmark(NamedTuple):
 def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark]:
     """Read the bookmarks of web pages from a file like ``bookmarks.html``, each URL once.
 
-    If `folder` is given, only folders of this name, at any depth, and their subfolders are read.
+    If `folder` is given, only bookmark folders of this name, at any depth, and their subfolders
+    are read.
 
     Raises
     ------
@@ -43,7 +44,7 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
 
 
 def parse_bookmarks(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
-    """Parse the text of a bookmarks file, see `read_bookmarks`; error messages contain `where`."""
+    """Return the bookmarks in the text of a bookmarks file, as `read_bookmarks` does."""
     first: dict[str, Bookmark] = {}
     for each in _iter_bookmarks(text.encode(errors="replace")):
         first.setdefault(each.url, each)

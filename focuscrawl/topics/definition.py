@@ -1,4 +1,4 @@
-"""Reads, edits and writes topic definitions; marks and splits the classes of their critics."""
+"""Reads, edits and writes topic definitions, in which users mark, move and split classes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.critic.critic_files import find_model, read_critic
+from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import update_lock, write_atomically
 from focuscrawl.foundation.urls import invalid_url_message, normalize
@@ -52,7 +53,7 @@ class TopicDefinition:
     good, bad : tuple of str
         URLs of pages that a person judged to be on and off topic.
     classes : mapping of str to tuple of str
-        Paths of subclasses that a class was split into, each with the URLs moved there.
+        Paths of new or existing classes, each with the example URLs moved there.
     name : str, optional
         Normalised path of the topic's class where there is no `critic`.
     description : str, optional
@@ -72,13 +73,13 @@ class TopicDefinition:
 
     @property
     def judged_urls(self) -> frozenset[str]:
-        """URLs of all judged pages."""
+        """URLs of all pages that the topic definition lists as good or bad."""
         return frozenset({*self.good, *self.bad})
 
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the definition with more judgements, replacing earlier judgements of a page."""
+        """Return the topic definition with more judgements, which replace earlier judgements."""
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
         kept_bad = [url for url in self.bad if url not in new]
@@ -88,8 +89,8 @@ class TopicDefinition:
             bad=tuple(dict.fromkeys([*kept_bad, *(url for url, yes in new.items() if not yes)])),
         )
 
-    def with_subclasses(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
-        """Return the definition with example URLs moved into subclasses."""
+    def with_moved_examples(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
+        """Return the topic definition with example URLs moved to other classes."""
         away = {url for urls in moved.values() for url in urls}
         classes = {
             path: [url for url in urls if url not in away] for path, urls in self.classes.items()
@@ -155,8 +156,8 @@ def edit_definition(
 ) -> TopicDefinition:
     """Change a definition file while holding its lock; return the new definition.
 
-    Text editors ignore the lock. If an editor saves the file meanwhile, the change is applied to
-    the saved file.
+    Text editors ignore the lock. If a text editor saves the file during the change, the change is
+    applied to the newly saved file.
 
     Parameters
     ----------
@@ -290,7 +291,7 @@ def _parse_url(where: str, text: str) -> str:
 
 
 def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:
-    """Read the critic that a definition names; None if the definition names no critic."""
+    """Return the critic that a topic definition names; None if no critic is named."""
     if definition.critic is None:
         return None
     return read_critic(find_model(definition.critic))[0]
@@ -305,7 +306,7 @@ def class_tree(trained: TrainedCritic) -> Taxonomy:
 
 
 def count_examples(classes: Taxonomy) -> dict[str, int]:
-    """Return the number of examples of each class, including the classes below."""
+    """Return the number of examples of each class, including examples of the classes below."""
     counts: dict[str, int] = defaultdict(int)
     for path in reversed(classes.topics):  # children before parents
         counts[path] += len(classes.examples(path))
@@ -315,15 +316,16 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the definition with a class, and so the classes below, marked as on topic."""
+    """Return the topic definition with a class and all classes below marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the definition with a class and the classes below no longer marked as on topic.
+    """Return the topic definition with a class and the classes below marked as off topic.
 
-    If an ancestor of the class is marked, the mark moves to the ancestor's other descendants.
+    If an ancestor of the class is marked as on topic, the ancestor's other descendants are marked
+    instead.
 
     Raises
     ------
@@ -345,45 +347,81 @@ def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> T
     return replace(definition, topics=tuple(topics))
 
 
-def split_classes(
+def move_examples(
     definition: TopicDefinition,
     moved: Mapping[str, Sequence[str]],
     mark: Sequence[str] | None = None,
 ) -> TopicDefinition:
-    """Return the definition with example pages moved into subclasses.
+    """Return the topic definition with example pages moved to other classes [F99 section 2].
 
     Parameters
     ----------
     moved : mapping of str to sequence of str
-        Normalised URLs by the path of their new subclass.
+        Normalised URLs by the path of their class.
     mark : sequence of str, optional
-        Subclasses to mark instead of the class that is split. None: keep the marks.
+        Classes of `moved` to mark instead of the classes above them. None: keep the marks.
 
     Raises
     ------
     UserError
-        The definition names no critic, a path is below none of the critic's classes, or `mark`
-        has an unknown subclass.
+        The definition names no critic, a path is no class for pages, or `mark` has a class to
+        which no page was moved.
     """
-    trained = load_base_critic(definition)
-    if trained is None:
-        raise UserError("the definition has no classes to split: add a critic with a taxonomy")
-    classes = (*trained.model.classes, *definition.classes)
+    trained = _load_taxonomy(definition)
     for path in moved:
-        if not any(_is_below(path, broad) for broad in classes):
-            raise UserError(
-                f"{path} is not below a class of {definition.critic}: name subclasses like "
-                f"{classes[0]}/Name"
-            )
-    changed = definition.with_subclasses(moved)
+        if path == ROOT or lies_under(path, [OFF_TOPIC]):
+            raise UserError(f"pages cannot be moved to {path}: name a class such as /Sports/Name")
+    changed = definition.with_moved_examples(moved)
     if mark is None:
         return changed
     unknown = [path for path in mark if path not in changed.classes]
     if unknown:
-        raise UserError(f"cannot mark {unknown[0]}: the definition has no such subclass")
+        raise UserError(f"cannot mark {unknown[0]}: no page was moved to this class")
     split = {path for path in trained.model.classes if any(_is_below(m, path) for m in moved)}
     kept = [path for path in changed.topics if path not in split]
     return replace(changed, topics=tuple(dict.fromkeys([*kept, *mark])))
+
+
+def move_class(definition: TopicDefinition, path: str, new_path: str) -> TopicDefinition:
+    """Return the definition with a class, its subclasses and their marks at another path.
+
+    Parameters
+    ----------
+    path, new_path : str
+        Normalised paths; the new path may be a new or an existing class.
+
+    Raises
+    ------
+    UserError
+        The definition names no critic, the class has no examples, or the new path is invalid.
+    """
+    trained = _load_taxonomy(definition)
+    if lies_under(new_path, [path]):
+        raise UserError(f"{path} cannot be moved to {new_path}, which is the class or below it")
+    if lies_under(path, [OFF_TOPIC]):
+        raise UserError(f"{path} is the class of off-topic pages: it cannot be moved")
+    placed = dict(trained.examples)
+    placed |= {url: there for there, urls in definition.classes.items() for url in urls}
+    moved: dict[str, list[str]] = {}
+    for url, there in placed.items():
+        if lies_under(there, [path]):
+            moved.setdefault(new_path + there[len(path) :], []).append(url)
+    if not moved:
+        near = Taxonomy({there: [] for there in placed.values()}).nearest(path)
+        raise UserError(f"no class {path} has examples. Similar: {', '.join(near)}")
+    changed = move_examples(definition, moved)
+    topics = [
+        new_path + each[len(path) :] if lies_under(each, [path]) else each
+        for each in changed.topics
+    ]
+    return replace(changed, topics=tuple(dict.fromkeys(topics)))
+
+
+def _load_taxonomy(definition: TopicDefinition) -> TrainedCritic:
+    trained = load_base_critic(definition)
+    if trained is None:
+        raise UserError("the definition has no classes to change: add a critic with a taxonomy")
+    return trained
 
 
 def _is_below(path: str, topic: str) -> bool:

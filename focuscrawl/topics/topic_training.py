@@ -1,4 +1,4 @@
-"""Trains the critic of a topic definition, and ranks classes by how well they fit pages."""
+"""Trains the critic of a topic definition, and ranks classes by their fit to pages."""
 
 from __future__ import annotations
 
@@ -53,18 +53,19 @@ def train_definition(
     relevant: Collection[str] = (),
     progress: Progress = NO_PROGRESS,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
-    """Train the critic of a definition.
+    """Train a critic from a topic definition.
 
-    If the definition names a critic with a taxonomy, the new critic has the same classes and the
-    new subclasses. The new critic is trained on the examples of the old critic and on the judged
-    pages. A page judged good becomes an example of its most probable on-topic class. A page judged
-    bad becomes an example of its most probable off-topic class. The keywords are added as one more
-    good page. If there are fewer than 100 off-topic examples, general word frequencies are added
-    as one more off-topic example, and all classes get the same prior.
+    If the topic definition names a critic with a taxonomy, the new critic has the same classes,
+    and the new classes to which the definition moves examples. The new critic is trained on the
+    examples of the old critic and on the judged pages. A page judged good becomes an example of
+    its most probable on-topic class. A page judged bad becomes an example of its most probable
+    off-topic class. The keywords are added to the training data as one more good page. If there
+    are fewer than 100 off-topic examples, general word frequencies are added as one more off-topic
+    example, and all classes get the same prior probability.
 
-    Without a critic, or with a critic of one topic, a few-shot critic is trained
-    (`focuscrawl.critic.training`) from keywords, the description and judged pages. A sample of the
-    pages in `webs` serves as off-topic pages of the few-shot critic.
+    If the topic definition names no critic, or a critic for one topic, a few-shot critic is
+    trained from keywords, the description and judged pages (see `focuscrawl.critic.training`). A
+    sample of the pages in `webs` serves as off-topic pages of the few-shot critic.
 
     Parameters
     ----------
@@ -120,7 +121,7 @@ def train_definition(
 
 
 def check_marked_classes(definition: TopicDefinition) -> None:
-    """Check that the critic of a definition has the marked classes.
+    """Raise `UserError` if a topic definition marks classes that its critic does not have.
 
     Raises
     ------
@@ -151,7 +152,7 @@ def check_trainable(definition: TopicDefinition, webs: Sequence[Web]) -> None:
 
 
 def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
-    """Return the URLs of all training pages of a few-shot critic.
+    """Return the URLs of the training pages of the few-shot critic of a topic definition.
 
     The result is empty if the definition's critic has a taxonomy, because no examples need to be
     fetched.
@@ -163,9 +164,10 @@ def training_urls(definition: TopicDefinition) -> tuple[str, ...]:
 
 
 class RankedClass(NamedTuple):
-    """A node of the taxonomy and how well it fits a set of pages.
+    """A class of a taxonomy, with a measure of how well the class fits given pages.
 
-    The posterior of an inner node is the sum of the posteriors of its leaves.
+    The posterior probability of an inner class is the sum of the posterior probabilities of its
+    leaves.
     """
 
     topic: str  # path of the node
@@ -174,7 +176,7 @@ class RankedClass(NamedTuple):
 
 
 def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
-    """Rank the leaves and inner nodes of a taxonomy by how well they fit pages.
+    """Rank the classes of a taxonomy by how well each class fits given pages.
 
     Parameters
     ----------
@@ -290,7 +292,7 @@ def _assign_classes(
     moved: Mapping[str, str],
 ) -> list[tuple[str, str]]:
     """Return the judged pages, each with the class it was moved to or its most probable class."""
-    classes = base.model.classes
+    classes = _current_paths(base, moved)
     topics = definition.topics
     on = [
         i
@@ -314,6 +316,17 @@ def _assign_classes(
                 path = classes[max(columns, key=lambda i: float(log[i]))]
             placed.append((url, path))
     return placed
+
+
+def _current_paths(base: TrainedCritic, moved: Mapping[str, str]) -> list[str]:
+    """Return the path of each class; a class whose examples were all moved has their new path."""
+    paths: dict[str, set[str]] = {}
+    for url, path in base.examples:
+        paths.setdefault(path, set()).add(moved.get(url, path))
+    return [
+        next(iter(found)) if len(found := paths.get(path, {path})) == 1 else path
+        for path in base.model.classes
+    ]
 
 
 def _largest_class(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:

@@ -1,7 +1,8 @@
-"""Webs that need no network: recordings in WARC files, and generated webs.
+"""Webs that need no network, which are recordings in WARC files, and generated webs.
 
-This package contains the index of recordings, replay, recording and the synthetic web. The Scrapy
-download handler that serves these webs is in `focuscrawl.downloadhandlers`.
+The package `webs` contains the index of recordings, the replay and the recording of pages, and the
+synthetic web. The Scrapy download handler that answers requests from such a web is in
+`focuscrawl.downloadhandlers`.
 """
 
 from focuscrawl.webs.opening import open_web

@@ -35,13 +35,14 @@ _OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
 
 
 class UnreadableError(Exception):
-    """A record that the index of an archive lists cannot be read."""
+    """A WARC record that is listed in the index cannot be read."""
 
 
 class ArchiveWeb:
     """The pages of WARC files, found by an index of their records.
 
-    Fetching a page reads one byte range of a WARC file. A pickled copy opens the same index.
+    To fetch a page, one byte range of a WARC file is read. A pickled copy of the object opens the
+    same index.
 
     Parameters
     ----------
@@ -90,7 +91,7 @@ class ArchiveWeb:
         return (type(self), self._given)
 
     def urls(self) -> Iterator[str]:
-        """Yield every URL in the order of the index.
+        """Yield every recorded URL in the order of the index.
 
         Raises
         ------
@@ -108,11 +109,11 @@ class ArchiveWeb:
             yield from (capture.url for capture in select_captures(captures, None).values())
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to its recorded URL, ``http`` or ``https``; None if missing."""
+        """Return the recorded spelling (``http`` or ``https``) of each normalised URL, or None."""
         return [None if each is None else each.url for each in self._captures(urls)]
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the recorded response for a normalised URL; None if the index lacks the URL.
+        """Return the recorded response for a normalised URL; None if the URL is not in the index.
 
         `Answer.failure` is set if the record cannot be read.
         """

@@ -1,4 +1,4 @@
-"""Writes the index of WARC files: one line or row for each response, sorted by key."""
+"""Writes the index of WARC files, with one line or row for each response, sorted by URL."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def write_cdxj(lines: Iterable[bytes], path: Path) -> None:
 
 
 def list_captures(records: Iterable[Record], name: str) -> list[Capture]:
-    """Return the captures of a WARC file, with `name` as its file name in the index."""
+    """Return the captures (index entries) of the recorded responses in a WARC file."""
     originals: Originals[Capture] = Originals()
     references: dict[int, RevisitReference] = {}  # by the offset of the revisit record
 
@@ -131,7 +131,7 @@ def _with_original(capture: Capture, original: Capture | None) -> Capture:
 
 
 def sorted_lines(lines: Iterable[bytes], stack: ExitStack) -> Iterator[bytes]:
-    """Yield lines in byte order; sort many lines in temporary files, which `stack` closes."""
+    """Yield lines sorted by byte order; many lines are sorted in temporary files."""
     runs: list[Iterable[bytes]] = []
     run: list[bytes] = []
     for line in lines:

@@ -51,10 +51,11 @@ _SESSION_QUERY = re.compile(
 
 
 def surt(url: str) -> str:
-    """Return the index key of a normalised URL, in ASCII without spaces: ``com,example)/a?b=1``.
+    """Return the index key of a normalised URL, such as ``com,example)/a?b=1``.
 
-    Heritrix introduced this sort order of archive indexes (Sort-friendly URI Reordering
-    Transform). The package ``surt`` computes the same keys, but has an AGPL licence and no wheel.
+    The crawler Heritrix introduced SURT keys (Sort-friendly URI Reordering Transform) for archive
+    indexes. The Python package ``surt`` computes the same keys, but has an AGPL licence and no
+    wheel.
     """
     name = host(url)
     rest = url.partition("://")[2][len(name) :].partition("#")[0]
@@ -106,7 +107,7 @@ def _without_dots(path: bytes) -> bytes:
 
 
 class Capture(NamedTuple):
-    """The description of a recorded response in an index.
+    """A capture, which is the index entry of a recorded response.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ class Capture(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, bool, int, str, int]:
-        """Sort key; the best capture of a URL has the smallest key (see `select_captures`)."""
+        """Sort key of a capture; the best capture of a URL has the smallest sort key."""
         status = 200 if self.status is None or self.status == NOT_MODIFIED else self.status
         return (
             status_rank(status),
@@ -162,7 +163,7 @@ class Capture(NamedTuple):
 
 
 class CaptureIndex(Protocol):
-    """An index of captures by URL key.
+    """Interface of indexes that find captures (index entries) by URL key.
 
     Attributes
     ----------
@@ -176,7 +177,7 @@ class CaptureIndex(Protocol):
     fingerprint: str
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures with one of the keys."""
+        """Yield all captures with one of the given URL keys."""
         ...
 
     def __iter__(self) -> Iterator[Capture]:
@@ -185,7 +186,7 @@ class CaptureIndex(Protocol):
 
 
 def parse_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capture:
-    """Return the capture that an index entry describes.
+    """Return the `Capture` that the fields of an index entry describe.
 
     Raises
     ------
@@ -216,20 +217,20 @@ def parse_capture(key: str, timestamp: str, about: Mapping[str, object]) -> Capt
 
 
 def field_of(name: str) -> str:
-    """Return the field of `Capture` for a name of CDXJ."""
+    """Return the attribute of `Capture` for the name of a CDXJ field."""
     return name.replace(".", "_")
 
 
 def select_captures(
     captures: Iterator[Capture], wanted: frozenset[str] | None
 ) -> dict[str, Capture]:
-    """Select the best capture of each URL; return captures by URL without scheme.
+    """Return the best capture (index entry) of each URL, in a dict by URL without scheme.
 
-    A page is preferred to a redirect, and a redirect to an error. Among equal captures, a record
-    with a body is preferred to a revisit record, and then the latest capture is preferred.
-    Responses 304 and redirects from ``http`` to ``https`` of the same URL are skipped. Responses
-    to methods other than GET, to whose keys pywb adds ``__wb_method``, are also skipped.
-    `Capture.url` of the results is normalised.
+    A page is preferred to a redirect, and a redirect is preferred to an error. Among captures of
+    equal status, a record with a body is preferred to a revisit record, and then the latest
+    capture is preferred. Responses with status 304, and redirects from ``http`` to ``https`` of
+    the same URL, are skipped. Responses to methods other than GET, to whose keys pywb adds
+    ``__wb_method``, are also skipped. The attribute `url` of the returned captures is normalised.
 
     Parameters
     ----------
@@ -252,7 +253,7 @@ def select_captures(
 
 
 def is_original(capture: Capture, text: str) -> bool:
-    """Return whether a revisit record may refer to a capture of a URL without scheme."""
+    """Return whether a capture can be the original to which a revisit record refers."""
     return capture.mime != REVISIT and _is_response(capture, text)
 
 
@@ -302,7 +303,7 @@ def format_cdxj_line(capture: Capture) -> bytes:
 
 
 def parse_cdxj_line(line: bytes) -> Capture:
-    """Return the capture of a CDXJ line.
+    """Parse a CDXJ line, and return the capture that the line describes.
 
     Raises
     ------
@@ -320,10 +321,10 @@ def parse_cdxj_line(line: bytes) -> Capture:
 
 
 class CdxjIndex:
-    """A sorted CDXJ file (`CaptureIndex`), searched by bisection.
+    """An index in a sorted CDXJ file, which is searched by bisection.
 
-    Opening the index reads seventeen blocks of 64 KiB. A look-up reads one block for each
-    bisection step that is not cached, and one block for the lines.
+    When the index is opened, seventeen blocks of 64 KiB are read. A look-up of a URL reads one
+    block for each bisection step that is not cached, and one block for the lines.
 
     Parameters
     ----------
@@ -363,7 +364,7 @@ class CdxjIndex:
         self.fingerprint = digest.hexdigest()
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures with one of the keys."""
+        """Yield all captures (index entries) with one of the given URL keys."""
         for key in keys:
             wanted = key.encode() + b" "
             first = bisect_left(range(self._count), wanted, key=self._first) - 1

@@ -1,4 +1,4 @@
-"""Versions 1, 2, 3, ... of a web whose pages change by a seeded rule (`ChangingWeb`)."""
+"""A web whose pages change from version to version by a seeded random rule, for tests."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ _HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
 class ChangingWeb:
-    """One version of a web whose pages are added, edited, moved and removed (a `Web`).
+    """One version of a web whose pages are added, edited, moved and removed over time.
 
     Some pages of `web` exist only from a later version on; a link to such a page appears with the
     next edit of the linking page. A moved page has another URL on its host; the old URL redirects.
-    The URL of a removed page answers 404, and links to the page stay. HTML responses have the
-    headers ETag and Last-Modified. The constants of this module define how often pages change.
+    A request for the URL of a removed page gets the status 404, and links to the page stay. HTML
+    responses of the changing web have the headers ETag and Last-Modified. The constants of the
+    module `changing_web` define how often pages change.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class ChangingWeb:
         self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map URLs to the URLs of this version; only URLs of future pages are unknown."""
+        """Return each URL as spelled in this version of the web; None for missing URLs."""
         found: list[str | None] = []
         for url, own in zip(urls, self._web.resolve(urls), strict=True):
             if own is not None:
@@ -79,7 +80,7 @@ class ChangingWeb:
         return found
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the response for a URL that `resolve` returned; None without a response."""
+        """Return the response for a URL that `resolve` returned, or None."""
         answer = self._web.fetch(url)
         old = url
         if answer is None:
@@ -138,7 +139,7 @@ class PageTimeline(NamedTuple):
     key: int
 
     def edits(self, version: int) -> list[int]:
-        """Return the versions up to `version` that added or edited the page."""
+        """Return all versions up to `version` in which the page was added or edited."""
         steps = range(self.added + 1, version + 1)
         return [
             self.added,
@@ -147,14 +148,14 @@ class PageTimeline(NamedTuple):
 
 
 class PageTimelines:
-    """The timelines of all pages, computed from URL and random state."""
+    """The timelines (version histories) of all pages, computed from URL and random state."""
 
     def __init__(self, random_state: int) -> None:
         self._state = random_state
         self._known: dict[str, PageTimeline] = {}
 
     def of(self, url: str) -> PageTimeline:
-        """Return the timeline of the page at a normalised URL; http and https are equal."""
+        """Return the timeline of a page, given its URL with http or https."""
         timeline = self._known.get(url)
         if timeline is None:
             timeline = self._known[url] = self._draw(schemeless(url))
@@ -181,7 +182,7 @@ class PageTimelines:
 
 
 def hashed_fraction(key: int, number: int) -> float:
-    """Return a number in [0, 1) that depends only on the arguments, on every machine."""
+    """Return a hash of the arguments as a number in [0, 1), which is equal on all machines."""
     digest = blake2b(f"{key} {number}".encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "little") >> 11) * 2.0**-53
 

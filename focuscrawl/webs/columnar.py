@@ -1,7 +1,7 @@
 """Parquet indexes of archives, with the columns of Common Crawl's columnar index.
 
-https://github.com/commoncrawl/cc-index-table lists all columns; this module reads the columns in
-`_READ`.
+https://github.com/commoncrawl/cc-index-table lists all columns, of which the module `columnar`
+reads a few.
 """
 
 from __future__ import annotations
@@ -83,10 +83,11 @@ class _RowGroup(NamedTuple):
 
 
 class ColumnarIndex:
-    """Parquet files of captures (`CaptureIndex`).
+    """An index in Parquet files, with one row per capture (recorded response).
 
-    Opening the index reads the footer of each file. A look-up reads the row groups whose range of
-    keys contains the key: a single group if the rows are sorted by ``url_surtkey``.
+    When the index is opened, the footer of each file is read. A look-up reads the row groups whose
+    range of keys contains the URL's key. If the rows are sorted by ``url_surtkey``, a look-up
+    reads a single row group.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ class ColumnarIndex:
         self.fingerprint = digest.hexdigest()
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures with one of the keys."""
+        """Yield all captures (index entries) with one of the given URL keys."""
         wanted: dict[int, list[str]] = {}
         for key in keys:
             at = bisect_right(self._lows, key) - 1

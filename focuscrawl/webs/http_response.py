@@ -1,8 +1,8 @@
-"""Parsing and decoding of recorded HTTP responses.
+"""Parses and decodes recorded HTTP responses.
 
-Parsing and decoding are lenient, because crawlers record truncated bodies, and decoded bodies with
-the headers of encoded bodies. No decoder produces more than the size limit of a crawl, because 98
-kB of brotli may expand to a gigabyte.
+Parsing and decoding are lenient, because crawlers record truncated bodies, and record decoded
+bodies with headers that name an encoding. Decoding stops at the size limit of a crawl, because 98
+kB of brotli data may expand to a gigabyte.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ZSTD = "compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd"
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A recorded HTTP response with the encoded body."""
+    """A recorded HTTP response, whose body may be compressed."""
 
     status: int
     headers: Headers
@@ -58,9 +58,10 @@ class HttpResponse:
 
 
 def parse_response(block: bytes) -> HttpResponse | None:
-    """Parse the block of a ``response`` record.
+    """Parse the content (block) of a WARC record of type ``response``.
 
-    Return None if the block is not an HTTP response, or its head exceeds `MAX_HEAD_BYTES`.
+    The result is None if the block is not an HTTP response, or if its head exceeds
+    `MAX_HEAD_BYTES`.
     """
     status = _STATUS.match(block)
     if status is None:
@@ -83,17 +84,17 @@ def parse_response(block: bytes) -> HttpResponse | None:
 
 
 def status_rank(status: int) -> int:
-    """Return the rank of an HTTP status: pages (0) before redirects before errors."""
+    """Return the rank of an HTTP status, which is lowest for pages and highest for errors."""
     return 0 if status == 200 else status // 100 - 1
 
 
 def header(headers: Headers, name: str) -> str:
-    """Return the value of the header `name` (in lower case), joined if repeated."""
+    """Return the value of the header `name`, given in lower case; repeated values are joined."""
     return ", ".join(value for field, value in headers if field.lower() == name)
 
 
 def redirect_target(url: str, headers: Headers) -> str | None:
-    """Return the normalised redirect target of a response for `url`; None without Location."""
+    """Return the normalised redirect target of the response for `url`, or None."""
     location = header(headers, "location")
     return resolve_header(url, location) if location else None
 
@@ -101,8 +102,8 @@ def redirect_target(url: str, headers: Headers) -> str | None:
 def decode_body(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
     """Undo Transfer-Encoding and Content-Encoding.
 
-    Encodings that cannot be decoded stay in body and headers. A body with more than two encodings
-    is not decoded.
+    If an encoding cannot be decoded, the body and the headers keep the encoding. A body with more
+    than two encodings is not decoded.
 
     Returns
     -------

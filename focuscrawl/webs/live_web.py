@@ -1,4 +1,4 @@
-"""Fetches single pages of the live Web for a person who follows links; crawls use Scrapy."""
+"""Fetches single pages of the live Web for a person who follows links."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MAX_REASON = 200  # characters of an error message from outside
 
 
 class LiveWeb:
-    """Fetches and records single pages; refuses addresses in private networks.
+    """Fetches and records single pages of the live Web, but not from private networks.
 
     Parameters
     ----------
@@ -45,11 +45,11 @@ class LiveWeb:
         self._agent = agent
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return `urls`, because any URL may exist on the live Web."""
+        """Return `urls` unchanged, because any URL may exist on the live Web."""
         return list(urls)
 
     def fetch(self, url: str) -> Answer:
-        """Return the response for a URL; redirects are not followed.
+        """Fetch a URL, and return the response without following redirects.
 
         Raises
         ------

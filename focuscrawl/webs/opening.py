@@ -1,4 +1,4 @@
-"""Opens webs by name: recordings, archives, and synthetic and changing webs (`open_web`)."""
+"""Opens a web by name, such as a recording, an archive or the synthetic web."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_INDEX = (".cdx", ".cdx.gz", ".cdxj.gz")
 
 
 def open_web(spec: str, *, no_links: bool = False) -> Web:
-    """Open a web that the user named; see `open_web_from_file` for webs named in files.
+    """Open a web that the user has named, such as the path of a WARC file.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def open_web(spec: str, *, no_links: bool = False) -> Web:
 
 
 def open_web_from_file(spec: str, where: object) -> Web:
-    """Open a web that a file names, which may come from an untrusted person.
+    """Open a web that is named in a file; the file may come from an untrusted person.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def open_web_from_file(spec: str, where: object) -> Web:
 
 
 def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -> list[Web]:
-    """Open the web that a file names, if any, and the webs that the user named.
+    """Open the web that is named in a file, if any, and the webs that the user has named.
 
     Parameters
     ----------
@@ -120,10 +120,10 @@ def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -
 
 
 def check_web_from_file(spec: str, where: object) -> None:
-    """Refuse a web that is named in a file but that only the user may name.
+    """Raise `UserError` if a file names a web that only the user may name.
 
-    A file may name only regular local files that are recordings or indexes, so no file can make
-    the program connect to a server or block.
+    A file may name only webs that are regular local files (recordings or indexes), so an untrusted
+    file cannot make the program connect to a server or wait forever.
 
     Parameters
     ----------

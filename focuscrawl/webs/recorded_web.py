@@ -35,8 +35,8 @@ _MAX_CACHED = 200_000  # resolved URLs, about 50 MB
 class RecordedWeb:
     """The pages of a ``.warc`` or ``.warc.gz`` file.
 
-    The first opening builds an index; later openings are instant. A pickled copy opens the same
-    path.
+    When the file is opened for the first time, an index is built and cached. A pickled copy of the
+    object opens the same file.
 
     Parameters
     ----------
@@ -93,16 +93,16 @@ class RecordedWeb:
 
     @property
     def statuses(self) -> npt.NDArray[np.int16]:
-        """HTTP status of each URL, in the order of `urls`."""
+        """HTTP status of each recorded URL, in the order of `urls`."""
         return self._index.arrays["record"]["status"]
 
     @property
     def hosts(self) -> Counter[str]:
-        """Number of URLs by host."""
+        """Number of recorded URLs per host."""
         return Counter(host(url) for url in self._index.urls())
 
     def urls(self) -> Iterator[str]:
-        """Yield every URL in the order recorded."""
+        """Yield every recorded URL in the order of recording."""
         return self._index.urls()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
@@ -153,7 +153,7 @@ class RecordedWeb:
 
 
 def decode_answer(url: str, record: Record, holder: Record) -> Answer | None:
-    """Return the response of a record with the decoded body; None if there is no response.
+    """Return the HTTP response in a WARC record, with the decoded body, or None.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""Finds the original of a revisit record by one rule for WARC files and for their indexes.
+"""Finds the original of a WARC revisit record, by the same rule in WARC files and indexes.
 
 A revisit record (WARC 1.1, section 6.7) has no body, because the response equals an earlier
-response, the original. Writers name the original in different ways: by the id of the record, by
-URL and date, or only by the digest of the body.
+response, the original. Programs that write WARC files refer to the original by the id of its
+record, by URL and date, or only by the digest of the body.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class RevisitReference(NamedTuple):
-    """The fields of a revisit record that identify its original; empty if unknown.
+    """The fields of a revisit record that identify the original response.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class RevisitReference(NamedTuple):
 
     @classmethod
     def of(cls, revisit: Record) -> Self:
-        """Return the reference of a revisit record."""
+        """Return the fields of a revisit record that identify its original."""
         return cls(
             record_id="".join(revisit.fields("warc-refers-to")),
             url=normalize(revisit.refers_to) or "",
@@ -51,7 +51,7 @@ class RevisitReference(NamedTuple):
         )
 
     def find_best(self, captures: Iterable[tuple[str, str, T]]) -> T | None:
-        """Return the capture of `url` with the same time, or else the same digest, or None.
+        """Return the capture of `url` with the same time, or else with the same digest, or None.
 
         Parameters
         ----------
@@ -68,11 +68,12 @@ class RevisitReference(NamedTuple):
 
 
 class Originals(Generic[T]):
-    """The records of a WARC file that its revisit records may refer to.
+    """The records of a WARC file that can be originals of revisit records.
 
-    The original of a revisit record is the record whose id the revisit record names. Otherwise the
-    original of a revisit record is the capture of the URL with the same time or digest, or else
-    the first record with the same digest, whatever its URL.
+    The original of a revisit record is the record whose id the revisit record names. If the WARC
+    file has no record with this id, the original is the record of the same URL with the same time
+    or digest. If there is no such record, the original is the first record of any URL with the
+    same digest.
     """
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ class Originals(Generic[T]):
         self._by_url: dict[str, list[tuple[str, str, T]]] = {}
 
     def add(self, record: Record, found: T) -> None:
-        """Add a record that has a body; `found` is the result of `find` for the record."""
+        """Add a record with a body, which may be the original of later revisit records."""
         timestamp = read_timestamp(record.headers.get("warc-date", ""))
         (digest,) = record.fields("warc-payload-digest") or ("",)
         for record_id in record.fields("warc-record-id"):
@@ -92,7 +93,7 @@ class Originals(Generic[T]):
         self._by_url.setdefault(url, []).append((timestamp, digest, found))
 
     def find(self, reference: RevisitReference) -> T | None:
-        """Return the original of a revisit record; None if the file lacks the original."""
+        """Return the original of a revisit record; None if the original is not in the file."""
         if reference.record_id in self._by_id:
             return self._by_id[reference.record_id]
         found = reference.find_best(self._by_url.get(schemeless(reference.url), ()))

@@ -1,4 +1,4 @@
-"""The index of a WARC file: the record that answers each URL; built once and cached."""
+"""The index of a WARC file, which finds the record of each URL and is cached."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _SHOW_PROGRESS_FROM = 64 << 20  # bytes; smaller files take no time
 
 
 def url_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
-    """Return a 64-bit key for each URL without scheme, shape (len(texts),)."""
+    """Return a 64-bit key (hash) of each URL without scheme, as an array."""
     digests = [
         hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest() for text in texts
     ]
@@ -67,9 +67,9 @@ def url_keys(texts: Sequence[str]) -> npt.NDArray[np.uint64]:
 class WarcIndex:
     """Positions of the recorded responses of a WARC file, by URL.
 
-    A URL may be recorded several times, and under both ``http`` and ``https``. The first record
-    with status 200 answers the URL, or else the first record of the best class (2xx, 3xx, 4xx,
-    5xx).
+    A URL may be recorded several times, and under both ``http`` and ``https``. The index contains
+    the first record of the URL with status 200, or else the first record with the best status
+    class (2xx, 3xx, 4xx, 5xx).
 
     Attributes
     ----------
@@ -90,13 +90,13 @@ class WarcIndex:
         return len(self.arrays["row"])
 
     def url(self, row: int) -> str:
-        """Return the recorded, normalised URL of a row."""
+        """Return the normalised URL of the record in a row of the index."""
         ends = self.arrays["record"]["url_end"]
         start = int(ends[row - 1]) if row else 0
         return self.arrays["url_text"][start : int(ends[row])].tobytes().decode()
 
     def urls(self) -> Iterator[str]:
-        """Yield the URLs of all rows."""
+        """Yield the URLs of all rows of the index."""
         text = self.arrays["url_text"].tobytes()
         start = 0
         for end in self.arrays["record"]["url_end"].tolist():
@@ -104,7 +104,7 @@ class WarcIndex:
             start = end
 
     def rows(self, urls: Sequence[str]) -> list[int | None]:
-        """Return the row of each normalised URL, recorded as http or https; None if missing."""
+        """Return the index row of each normalised URL, whether http or https; None if missing."""
         texts = [schemeless(url) for url in urls]
         keys = self.arrays["key"]
         wanted = url_keys(texts)
@@ -129,8 +129,9 @@ class WarcIndex:
 def open_index(path: Path, file: BinaryIO) -> WarcIndex:
     """Load the index of a WARC file from the cache, or build and cache the index.
 
-    The cache identifies the file by size, modification time and the bytes at its ends, not by
-    path. If several processes build the index, the cache keeps the first one.
+    The cache identifies a WARC file by size, modification time and the bytes at both ends of the
+    file, not by path. If several processes build the same index, the cache keeps the index that is
+    finished first.
 
     Raises
     ------
@@ -253,7 +254,7 @@ class _Page:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Sort key; the best record of a URL has the smallest key."""
+        """Sort key of a record; the best record of a URL has the smallest sort key."""
         return (status_rank(self.status), self.offset)
 
 

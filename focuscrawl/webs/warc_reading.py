@@ -1,9 +1,9 @@
 """Reads the records of WARC files, uncompressed or with one gzip member for each record.
 
-A WARC file may be truncated (killed crawl, full disk) or come from an untrusted person. The reader
-finds every complete record and reports the lost bytes, unlike warcio and FastWARC. The reader
-keeps no more of a record than the size limit of a crawl, and limits the time spent on damaged
-sections.
+A WARC file may be truncated (killed crawl, full disk) or come from an untrusted person. Unlike
+warcio and FastWARC, the class `WarcScan` finds every complete record and reports the unreadable
+bytes. `WarcScan` keeps no more bytes of a record than the size limit of a crawl, and limits the
+time spent on damaged sections.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _MIN_ATTEMPT = 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of a WARC file.
+    """One record of a WARC file.
 
     Attributes
     ----------
@@ -81,12 +81,12 @@ class Record:
 
     @property
     def type(self) -> str:
-        """The WARC-Type in lower case."""
+        """The WARC-Type of the record in lower case."""
         return self.headers.get("warc-type", "").lower()
 
     @property
     def target(self) -> str:
-        """The WARC-Target-URI, without the brackets that some writers add."""
+        """The WARC-Target-URI of the record, without the brackets that some programs add."""
         return self.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">")
 
     @property
@@ -96,7 +96,7 @@ class Record:
         return target.removeprefix("<").removesuffix(">")
 
     def fields(self, *names: str) -> tuple[str, ...]:
-        """Return the values of fields (in lower case), without empty and overlong values."""
+        """Return the values of the given header fields, without empty and overlong values."""
         values = (self.headers.get(name, "") for name in names)
         return tuple(value for value in values if 0 < len(value) <= MAX_URL_LENGTH)
 
@@ -196,7 +196,7 @@ class WarcScan:
 def warn_of_damage(
     path: Path, size: int, records: int, truncated_at: int | None, damaged: int
 ) -> None:
-    """Log the unreadable parts of a WARC file of `size` bytes, see `WarcScan`."""
+    """Log a warning about the unreadable parts of a WARC file of `size` bytes."""
     if truncated_at is not None:
         logger.warning(
             "%s is truncated or damaged at byte %d of %d: using its %d complete records",
@@ -207,7 +207,7 @@ def warn_of_damage(
 
 
 def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
-    """Parse the bytes of one record; None if the bytes are not a complete record.
+    """Parse the bytes of one WARC record; return None if the record is not complete.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
 
 
 def read_timestamp(date: str) -> str:
-    """Return a WARC date in UTC as YYYYMMDDhhmmss; empty if missing or invalid."""
+    """Return the date of a WARC record in UTC as YYYYMMDDhhmmss; empty if missing or invalid."""
     try:
         at = datetime.fromisoformat(date.upper())
         at = at.astimezone(UTC) if at.tzinfo is not None else at
@@ -237,7 +237,7 @@ def read_timestamp(date: str) -> str:
 
 
 def content_length(headers: dict[str, str]) -> int | None:
-    """Return the Content-Length of a record; None if missing or invalid."""
+    """Return the Content-Length of a WARC record; None if missing or invalid."""
     value = headers.get("content-length", "")
     if len(value) > _MAX_DIGITS or not (value.isascii() and value.isdigit()):
         return None
@@ -245,9 +245,9 @@ def content_length(headers: dict[str, str]) -> int | None:
 
 
 def read_get_responses(records: Iterable[Record], read: Callable[[Record], T | None]) -> list[T]:
-    """Return the results of `read` for the records in their order, without None.
+    """Apply `read` to all WARC records except requests; return the results that are not None.
 
-    Requests and responses to methods other than GET are skipped, because the URL alone does not
+    Responses to requests with methods other than GET are skipped, because the URL alone does not
     identify such a request.
     """
     found: list[tuple[T, tuple[str, ...]]] = []  # with the record ids of the exchange

@@ -1,4 +1,4 @@
-"""Records requests and responses in WARC 1.1 files, which can be replayed."""
+"""Records requests and responses in WARC 1.1 files, which a crawl can replay."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _INFO = (
 class WarcRecorder:
     """Appends requests and responses to a WARC file.
 
-    If an earlier run was killed, an incomplete last record is cut off first. Each exchange is in
-    the file when `record` returns.
+    If an earlier run was killed, an incomplete last record of the file is removed first. When
+    `record` returns, the request and the response are in the file.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class WarcRecorder:
         self.close()
 
     def close(self) -> None:
-        """Close the file, which is complete even if this method is not called."""
+        """Close the WARC file, which is complete even without a call of `close`."""
         self._file.close()
 
     def record(
@@ -93,7 +93,7 @@ class WarcRecorder:
         truncated: str = "",
         ip: str | None = None,
     ) -> None:
-        """Append an exchange: a ``response`` record and its ``request`` record.
+        """Append a response and its request as a ``response`` and a ``request`` record.
 
         Parameters
         ----------
@@ -189,9 +189,10 @@ class WarcRecorder:
 
 
 class WarcSeries:
-    """Records to ``pages-00001.warc.gz``, and to the next numbered file when a file is full.
+    """Records to a series of WARC files ``pages-00001.warc.gz``, ``pages-00002.warc.gz``, ...
 
-    The files, in the order of their names, form one recording.
+    When a WARC file is full, the next file is started. The WARC files, in the order of their
+    names, form one recording.
 
     Parameters
     ----------
@@ -215,7 +216,7 @@ class WarcSeries:
         self._recorder = self._open()
 
     def record(self, **exchange: Any) -> None:
-        """Append an exchange, see `WarcRecorder.record`."""
+        """Append a response and its request, as `WarcRecorder.record` does."""
         if self._recorder.path.stat().st_size >= self._size:
             self._recorder.close()
             self._number += 1
@@ -223,7 +224,7 @@ class WarcSeries:
         self._recorder.record(**exchange)
 
     def close(self) -> None:
-        """Close the file, which is complete even if this method is not called."""
+        """Close the current WARC file, which is complete even without a call of `close`."""
         self._recorder.close()
 
     @property

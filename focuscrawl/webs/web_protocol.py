@@ -1,7 +1,7 @@
-"""Interface of recorded and generated webs, and reading of their pages.
+"""Interface of recorded and generated webs, and functions that read pages from such webs.
 
-A recording may come from an untrusted person. Its pages therefore have the same size limits as
-pages of the live Web; see ``docs/explanation/security.md``.
+A recording may come from an untrusted person. Recorded pages therefore have the same size limits
+as pages of the live Web; see ``docs/explanation/security.md``.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ MAX_BLOCK_BYTES = MAX_HEAD_BYTES + MAX_BODY_BYTES  #: bytes of the decompressed 
 
 
 class TooLargeError(Exception):
-    """A body is larger than `MAX_BODY_BYTES`."""
+    """The body of a response is larger than `MAX_BODY_BYTES`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response of a server.
+    """A response of a server, live or recorded.
 
     Attributes
     ----------
@@ -65,12 +65,12 @@ class Answer:
     truncated: str = field(default="", repr=False)
 
     def header(self, name: str) -> str | None:
-        """Return the first value of the header `name` (in lower case); None if missing."""
+        """Return the first value of the header `name`, given in lower case; None if missing."""
         return next((value for field, value in self.headers if field.lower() == name), None)
 
     @property
     def content_type(self) -> tuple[str | None, str | None]:
-        """The media type and charset, see `focuscrawl.page.read_content_type`."""
+        """The media type and the charset, as `focuscrawl.page.read_content_type` returns."""
         values = (value for field, value in self.headers if field.lower() == "content-type")
         return read_content_type(",".join(values))
 
@@ -79,9 +79,9 @@ class Source(Protocol):
     """A source of pages: a recording of the Web, or the live Web."""
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the equivalent URL of the source; None if unknown.
+        """Return each normalised URL as the source spells it; None for unknown URLs.
 
-        ``http`` and ``https`` URLs are equivalent: both map to the recorded URL.
+        The scheme of the result, ``http`` or ``https``, is the scheme of the recorded URL.
         """
         ...
 
@@ -91,7 +91,7 @@ class Source(Protocol):
 
 
 class Web(Source, Protocol):
-    """A web that answers requests without a network.
+    """A recorded or generated web, which answers requests without a network.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class Web(Source, Protocol):
     fingerprint: str
 
     def urls(self) -> Iterator[str]:
-        """Iterate over every URL of this web, in a fixed order."""
+        """Yield every URL of the web in a fixed order."""
         ...
 
 
@@ -173,7 +173,7 @@ class HtmlAnswer(NamedTuple):
 
     @classmethod
     def from_web(cls, web: Web, url: str) -> Self | None:
-        """Return the page of a web at a URL, see `read_page`; None if there is none."""
+        """Return the unparsed HTML page of a web at a URL; None if there is no such page."""
         (known,) = web.resolve([url])
         return None if known is None else cls.from_answer(web.fetch(known), url)
 
@@ -188,7 +188,7 @@ class HtmlAnswer(NamedTuple):
 
 
 def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | None:
-    """Read and parse a page of a web.
+    """Read a page of a web, and return the parsed page.
 
     Parameters
     ----------

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from focuscrawl.apprentice.apprentice import read_apprentice
 from focuscrawl.apprentice.learners import unpack_options
+from focuscrawl.errors import UserError
 
-from .running import DEMO, Kept, crawl, refused
+from .running import DEMO, ROOT, Kept, crawl, refused
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 
@@ -37,6 +38,22 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for strategy in ("best-first", "apprentice"):
         crawl(folder / strategy, **DEMO, budget=80, strategy=strategy)
     return folder
+
+
+def test_a_crawl_begins_with_the_apprentice_of_the_demo(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its features are those that are extracted today, or it would be of no use."""
+    given = {**DEMO, "apprentice": "models/demo-apprentice", "budget": 80}
+    kept = crawl(tmp_path / "crawl", **given).kept
+    assert mean_relevance(kept) > mean_relevance(Kept(first / "apprentice")) + 0.02
+    before = read_apprentice(ROOT / "models" / "demo-apprentice")
+    assert dict(kept.query("SELECT key, value FROM meta"))["apprentice"]
+    # by its name in any folder, as the critic
+    monkeypatch.chdir(tmp_path)
+    assert read_apprentice(Path("models/demo-apprentice")) == before
+    with pytest.raises(UserError, match="contains no apprentice"):
+        read_apprentice(Path("models/none"))
 
 
 def test_the_second_crawl_begins_with_what_the_first_learned(first: Path, tmp_path: Path) -> None:
@@ -69,14 +86,18 @@ def test_pages_are_read_again_for_other_options(first: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.long
-def test_d_max_is_chosen_by_cross_validation(first: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["cv", "cv-accuracy"])
+def test_d_max_is_chosen_by_cross_validation(by: str, first: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
-    result = train(first / "best-first", "--web", "demo", "--d-max", "cv", "--out", out)
+    result = train(first / "best-first", "--web", "demo", "--d-max", by, "--out", out)
     heading, *rows = [line.split() for line in result.stdout.splitlines()[:10]]
     assert heading[0] == "d_max"
     assert [row[0] for row in rows] == [str(d_max) for d_max in range(9)]
     (choice,) = re.findall(r"^Chosen d_max = (\d): ", result.stdout, re.MULTILINE)
     assert kept_in(out)["d_max"] == int(choice)
+    if by == "cv-accuracy":
+        accuracy = [float(row[-1]) for row in rows]
+        assert accuracy[int(choice)] == max(accuracy)
 
 
 def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
@@ -92,7 +113,7 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
         ((own, "--out", out, "--d-max", "3"), "--web"),
         ((own, "--out", out, "--groups", "context"), "--web"),
         ((own, *of_web, "--d-max", "-1"), "an integer of at least 0"),
-        ((own, *of_web, "--d-max", "all"), "must be cv or an integer"),
+        ((own, *of_web, "--d-max", "all"), "must be cv, cv-accuracy or an integer"),
         ((own, *of_web, "--groups", "contxt"), "did you mean context?"),
         (
             (own, *of_web, "--groups", "url", "--d-max", "cv"),

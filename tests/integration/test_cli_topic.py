@@ -144,8 +144,12 @@ def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
     of = {str(row["url"]): row["topic"] for row in pages_of(folder)}
     fetched = [url for url in guides if url in of]
     assert sum(of[url] == f"{TOPIC}/Guides" for url in fetched) > 0.8 * len(fetched) > 0
-    moved.write_text(f"url,topic\n{guides[0]},/Nowhere/Else\n")
-    assert "/Nowhere/Else is not below a class" in refused("refine", path, moved)
+    moved.write_text(f"url,topic\n{guides[0]},/Elsewhere\n{guides[1]},/Sports/Running\n")
+    lines = topic("refine", path, moved).output.splitlines()
+    assert {"/Elsewhere: 1 page, new class", "/Sports/Running: 1 page"} < {*lines}
+    topic("move", path, f"{TOPIC}/Guides", "/Books/")
+    assert read_definition(path).topics == ("/Books",)
+    assert "cannot be moved to /Books/New" in refused("move", path, "/Books", "/Books/New")
 
 
 def test_classes_that_fit_pages_are_proposed(tmp_path: Path) -> None:

@@ -82,6 +82,19 @@ def test_classes_are_found_marked_and_split_by_keys(
     tab.locator("#sub").press("Enter")
     expect(tab.get_by_text(f"moved to {CYCLING}/Mountain")).to_be_visible()
     assert read_definition(path).classes == {f"{CYCLING}/Mountain": (url,)}
+    first = tab.locator(".pages input").nth(1)
+    other = first.get_attribute("value")
+    first.press("Space")
+    tab.fill("#sub", "/Elsewhere")
+    tab.locator("#sub").press("Enter")
+    expect(tab.get_by_text("moved to /Elsewhere")).to_be_visible()
+    assert read_definition(path).classes["/Elsewhere"] == (other,)
+    tab.goto(f"{root}critics/models/demo/classes?topic=wheels/topic.toml&under=/Sports/Running")
+    tab.fill("#to", "/Athletics/Running")
+    tab.locator("#to").press("Enter")
+    expect(tab.get_by_text(re.compile("Pages are moved to: .*/Athletics/Running"))).to_be_visible()
+    assert read_definition(path).topics == (CYCLING, "/Athletics/Running")
+    assert_accessible(tab)
 
     # an example that no recording has is fetched, and none of its links is
     asked = f"{local_web.origins['forum']}/topic-2"

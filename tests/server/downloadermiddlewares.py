@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
@@ -34,6 +36,21 @@ class RefusesRequests:
     def process_request(self, request: Request) -> None:
         if request.meta[URL_ID] % 4 == 3:
             raise IgnoreRequest("not wanted")
+
+
+class WritesPriorities:
+    """Appends URL and priority of every request to the file ``TEST_PRIORITIES``."""
+
+    def __init__(self, log: str) -> None:
+        self._log = Path(log)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.settings["TEST_PRIORITIES"])
+
+    def process_request(self, request: Request) -> None:
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{json.dumps([request.url, request.priority])}\n")
 
 
 class Impatient:

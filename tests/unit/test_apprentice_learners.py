@@ -114,6 +114,24 @@ def test_naive_bayes_is_that_of_the_paper() -> None:
     assert np.isclose(learner.predict(bag([0]))[0], theta_high / (theta_high + theta_low))
 
 
+def test_buckets_of_equal_size_are_split_at_the_median() -> None:
+    X = bag([0], [1], [2], [3])  # noqa: N806
+    learner = NaiveBayesLearner(4, equal_buckets=True)
+    learner.partial_fit(X, np.full(4, 0.9))  # cannot be split
+    assert (learner.boundary_, learner.instances_.tolist()) == (0.5, [0.0, 4.0])
+    learner = NaiveBayesLearner(4, equal_buckets=True)
+    learner.partial_fit(X, np.array([0.0, 0.01, 0.02, 1.0]))
+    assert (learner.boundary_, learner.instances_.tolist()) == (0.01, [2.0, 2.0])
+    learner.partial_fit(X, np.array([0.8, 0.9, 0.9, 1.0]))  # the boundary stays
+    assert learner.instances_.tolist() == [2.0, 6.0]
+    loaded = NaiveBayesLearner(4, equal_buckets=True).set_state(learner.get_state())
+    assert loaded.boundary_ == 0.01
+    # three of four labels are 0: as equal as they can be
+    uneven = NaiveBayesLearner(4, equal_buckets=True)
+    uneven.partial_fit(X, np.array([0.0, 0.0, 0.0, 1.0]))
+    assert uneven.instances_.tolist() == [3.0, 1.0]
+
+
 def test_naive_bayes_goes_by_the_prior_while_a_bucket_is_empty() -> None:
     X = bag([0, 1], [2], dense=[[1.0], [0.0]])  # noqa: N806
     learner = NaiveBayesLearner(4, prior=(1.5, -0.5))

@@ -8,6 +8,7 @@ import pytest
 
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.assessment import check_classes, check_relevance
+from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.training import read_urls, train_critic
 from focuscrawl.errors import UserError
@@ -69,6 +70,18 @@ def test_learns_from_all_but_test_rows(kind: str) -> None:
     assert len(report.predictions) == 9
     assert report.confusions == ()
     assert set(report.reliability) == {"raw", "calibrated"}
+
+
+def test_the_papers_naive_bayes_keeps_rare_and_common_words() -> None:
+    web, labels = labelled(48)
+    web.put(url_of("/Tea", 0), "<p>the unique")
+    labels[0] = Label(url_of("/Tea", 0), labels[0].topic, "train")
+    pruned = train_critic(labels, web, kind="flat").model
+    whole = train_critic(labels, web, kind="flat", all_words=True).model
+    assert isinstance(pruned, NaiveBayes)
+    assert isinstance(whole, NaiveBayes)
+    assert {"the", "unique"} <= {*whole.counts.words} - {*pruned.counts.words}
+    assert {*pruned.counts.words} < {*whole.counts.words}
 
 
 def test_pages_are_parsed_once() -> None:

@@ -126,7 +126,7 @@ def test_the_web_is_judged_once(web: SmallWeb) -> None:
 
 def test_no_oracle_without_a_recorded_web_and_classes(web: SmallWeb) -> None:
     assert find_strategy("oracle") is Oracle
-    with pytest.raises(UserError, match="recorded web"):
+    with pytest.raises(UserError, match="needs a recording"):
         Oracle(StrategyContext(critic=Critic("0c"), random_state=0, web=None))
     critic = Critic("0c")
     critic.marked = np.zeros(0, np.bool_)

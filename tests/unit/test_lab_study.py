@@ -103,6 +103,7 @@ def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> 
         (('name = "small"', 'name = "../small"'), "name '../small' must be a folder name"),
         (('name = "small"', 'name = ".."'), "name '..' must be a folder name"),
         (("without", 'kind = "words"\nwithout'), "kind must be one of discriminative, flat"),
+        (("without", 'kind = "discriminative"\nall_words = true\nwithout'), "all_words requires"),
     ],
 )
 def test_mistakes_in_a_study(study_file: Path, change: tuple[str, str], said: str) -> None:

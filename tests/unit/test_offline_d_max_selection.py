@@ -136,7 +136,12 @@ def test_the_smallest_within_an_error_of_the_best_is_chosen() -> None:
     assert (
         select_d_max(trials) == min(t.d_max for t in trials if t.excess_loss <= t.error) in {1, 2}
     )
+    assert know_nothing.accuracy == 0.25  # 0.5 is not above the threshold
+    assert [t.accuracy for t in trials[1:3]] == pytest.approx([best.accuracy] * 2, abs=0.02)
     as_good = know_nothing._replace(excess_loss=0.02, error=0.03)
+    assert select_d_max([as_good, *trials[1:]], by_accuracy=True) > 0
+    right = as_good._replace(accuracy=1.0)  # [A02] takes the most accurate
+    assert select_d_max([*trials[1:], right, right._replace(d_max=7)], by_accuracy=True) == 0
     assert select_d_max([as_good, *trials[1:]]) == 0
     assert select_d_max([as_good._replace(error=0.01), *trials[1:]]) > 0
 

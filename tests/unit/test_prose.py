@@ -31,6 +31,10 @@ def test_every_kind_of_text_is_read(prose: ModuleType) -> None:
     assert any("…" in text for _, text in prose.of_messages())
 
 
+def test_examples_of_docstrings_are_not_sentences(prose: ModuleType) -> None:
+    assert not any("\b" in text for _, text in prose.of_docstrings(private=True))
+
+
 def test_a_draw_is_the_same_for_the_same_seed(prose: ModuleType) -> None:
     assert prose.draw(8, seed=3) == prose.draw(8, seed=3)
     assert prose.draw(8, seed=3) != prose.draw(8, seed=4)

@@ -134,6 +134,7 @@ def test_what_is_no_subclass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         ("hubs", "every", 0),
         ("hubs", "growth", -1.0),
         ("tfidf-centroid", "every", 2.5),
+        ("tfidf-centroid", "of_seeds", 1),
         ("fish-search", "width", -1),
         ("fish-search", "depth", True),
         ("fish-search", "breeding", "much"),

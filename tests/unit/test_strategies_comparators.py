@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.lab.strategies.online_logistic import OnlineRegression, word_weights
+from focuscrawl.strategies import StoredPage
 
 from .tea_pages import DeafCritic, GreenTeaCritic, make, page, scores, teach, visit, words
 
@@ -149,6 +150,26 @@ def test_the_centroid_is_that_of_relevant_pages() -> None:
     late = strategy.expand(page(3, [11, 12], 0.9, html=html))
     # the length of a page does not matter, only its direction
     assert scores(late) == pytest.approx(dict.fromkeys((11, 12), green / np.hypot(green, rare)))
+
+
+def test_the_centroid_may_be_that_of_the_start_pages() -> None:
+    first, second = (make("tfidf-centroid", every=3, of_seeds=True) for _ in range(2))
+    texts = ["green leaf page", "income form page", "green pot page"]
+    for url, (text, relevance) in enumerate(zip(texts, (0.1, 0.9, 0.9), strict=True)):
+        first.observe(url, relevance, None)
+        judged = page(url, [url + 10], relevance, html=words(text, url + 10), depth=min(url, 1))
+        expanded = first.expand(judged)
+        kept = StoredPage(
+            url, url + 1, relevance, judged.targets, expanded.link_scores, expanded.memo
+        )
+        second.restore_page(kept)
+        second.observe(url, relevance, None)
+    green, rare = np.log(1.5), np.log(3.0)
+    cosine = green**2 / (green**2 + rare**2)
+    found = teach(first)
+    # only the first page, a seed off the topic, is in the centroid
+    assert found == pytest.approx({10: 1.0, 11: 0.0, 12: cosine})
+    assert teach(second) == found
 
 
 # -- keywords in URLs ----------------------------------------------------------------------

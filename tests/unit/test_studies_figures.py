@@ -12,6 +12,8 @@ from focuscrawl.lab.results import FETCHES, Results
 from focuscrawl.report.figures import png
 from studies.figures import FIGURES
 from studies.findings import findings, format_markdown
+from studies.loss_figures import lost_table
+from studies.page_figures import distance_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,9 +73,11 @@ def results(tmp_path: Path) -> Results:
     tables = {
         "pages/accuracy": accuracy(),
         "pages/gain": offsets,
-        "pages/rates": offsets.assign(rate=1 / 17),
+        "pages/rates": offsets.assign(rate=0.9, share=1 / 17),
         "pages/tags": offsets.assign(tag="br", share=0.5, empty=0.5),
-        "pages/authorities": pd.DataFrame({**WHOSE, "url": "u", "links": 1, "distance": [0, 3]}),
+        "pages/authorities": pd.DataFrame(
+            {**WHOSE, "url": [*"uv"], "host": [*"ab"], "links": 1, "distance": [0, 3]}
+        ),
         "authorities/agreement": pd.DataFrame(
             {**WHOSE, "of": "pages", "pair": 0, "top": range(1, 9), "overlap": 0.5}
         ),
@@ -115,6 +119,19 @@ def test_every_figure_is_drawn_and_says_what_it_shows(name: str, results: Result
         box = legend.get_window_extent()
         assert box.x0 >= 0
         assert box.x1 <= figure.bbox.width
+
+
+def test_servers_count_once_at_their_nearest_page() -> None:
+    hosts, distances = ["a", "a", "b", "c", "c"], [2, 1, 1, 3, 3]
+    table = pd.DataFrame({**WHOSE, "host": hosts, "distance": distances})
+    found = distance_table(table).set_index("distance")
+    assert found["servers"].tolist() == [0, 2, 0, 1]
+    assert found["pages"].tolist() == [0, 2, 1, 2]
+
+
+def test_lost_pages_are_counted_not_averaged() -> None:
+    lost = lost_table(crawl("s", [1.0, 0.0, 0.5, 1.0]))
+    assert lost["lost"].tolist() == [0.0, 1.0, 1.5, 1.5]
 
 
 def test_findings_say_what_holds(results: Results) -> None:

@@ -51,7 +51,7 @@ def test_what_is_written_is_read_again(
     definition = replace(definition, description=" ".join(words) or None)
     write_definition(definition, path)
     assert read_definition(path) == definition
-    more = definition.with_judgements(bad).with_subclasses({"/A/x/y": ["https://n.example/"]})
+    more = definition.with_judgements(bad).with_moved_examples({"/A/x/y": ["https://n.example/"]})
     write_definition(more, path)  # changed, and shorter by a list
     assert read_definition(path) == more
     assert not more.bad

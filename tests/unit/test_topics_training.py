@@ -16,11 +16,13 @@ from wordfreq import top_n_list, word_frequency
 from focuscrawl.critic.corpus import PackedBags, read_bags
 from focuscrawl.critic.critic_files import save_critic
 from focuscrawl.critic.languages import generate_pages
+from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.training import train_critic, train_on_bags
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import cache_dir
-from focuscrawl.taxonomy import Label
+from focuscrawl.taxonomy import ROOT, Label
 from focuscrawl.topics import TopicDefinition, rank_classes, train_definition
+from focuscrawl.topics.definition import move_class, move_examples
 
 from .language_pages import LanguagePages
 from .shelves import Shelf, at
@@ -85,7 +87,7 @@ def shelf_bag(shelf: Shelf, path: str) -> dict[str, int]:
 
 def test_a_class_is_split_into_what_was_moved_and_other(shelf: Shelf, tmp_path: Path) -> None:
     base = saved(shelf, tmp_path)
-    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",)).with_subclasses(
+    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",)).with_moved_examples(
         {"/Sea/Knots/Hitches": [at("/knots0"), at("/climb2")]}
     )
     trained, marked = train_definition(definition, [shelf])
@@ -95,6 +97,42 @@ def test_a_class_is_split_into_what_was_moved_and_other(shelf: Shelf, tmp_path: 
     of = dict(trained.examples)
     assert of[at("/knots0")] == of[at("/climb2")] == "/Sea/Knots/Hitches"
     assert of[at("/knots1")] == "/Sea/Knots/Other"
+
+
+def test_the_tree_is_administered_and_judgements_follow(shelf: Shelf, tmp_path: Path) -> None:
+    base = saved(shelf, tmp_path)
+    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",), good=(at("/knots2"),))
+    # a document goes to another class, one to a new class at the top
+    changed = move_examples(
+        definition, {"/Sea/Reefs": [at("/knots0")], "/Climbing": [at("/knots1")]}
+    )
+    # and a class to another place, with its mark
+    changed = move_class(changed, "/Sea/Knots", "/Crafts/Knots")
+    trained, marked = train_definition(changed, [shelf])
+    assert marked == ("/Crafts/Knots",)
+    assert trained.model.classes == ("/Climbing", "/Crafts/Knots", "/Money", "/Sea/Reefs")
+    of = dict(trained.examples)
+    assert (of[at("/knots0")], of[at("/knots1")]) == ("/Sea/Reefs", "/Climbing")
+    assert of[at("/knots2")] == "/Crafts/Knots"
+    # a tree is moved as a whole, with what was moved into it
+    whole = move_class(changed, "/Sea", "/Water")
+    assert "/Water/Reefs" in whole.classes
+    assert at("/knots0") in whole.classes["/Water/Reefs"]
+    with pytest.raises(UserError, match="which is the class or below it"):
+        move_class(definition, "/Sea", "/Sea/Deep")
+    with pytest.raises(UserError, match=r"no class /Sea/Knot has examples\. Similar: /Sea"):
+        move_class(definition, "/Sea/Knot", "/Rope")
+    for wrong in (ROOT, OFF_TOPIC):
+        with pytest.raises(UserError, match="pages cannot be moved to"):
+            move_examples(definition, {wrong: [at("/knots0")]})
+
+
+def test_a_good_page_of_a_moved_class_goes_with_it(shelf: Shelf, tmp_path: Path) -> None:
+    definition = TopicDefinition(
+        critic=saved(shelf, tmp_path), topics=("/Sea/Knots",), good=(at("/climb1"),)
+    )
+    moved = move_class(definition, "/Sea/Knots", "/Rope")
+    assert dict(train_definition(moved, [shelf])[0].examples)[at("/climb1")] == "/Rope"
 
 
 def test_without_a_critic_words_and_pages_are_learned_from_together(shelf: Shelf) -> None:

@@ -1,4 +1,4 @@
-"""Strategies for comparisons only; `focuscrawl.strategies` has the strategies for real crawls.
+"""Strategies that serve only as a comparison in studies; others are in `focuscrawl.strategies`.
 
-The strategies for comparison are found by name, like any strategy.
+A crawl can use a strategy of the package `lab.strategies` by its name, like any other strategy.
 """

@@ -1,4 +1,4 @@
-"""Strategies that refit a model to the whole crawl: intelligent crawling and context graphs."""
+"""Strategies that refit a model to all fetches: intelligent crawling and context graphs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SIGNIFICANT = 2.0  # standard deviations by which a word must deviate from its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedModel(ABC):
-    """Model of the crawl so far, fitted by `BatchLearner.fit`.
+    """A model that `BatchLearner.fit` has fitted to the fetches of a crawl so far.
 
     Attributes
     ----------
@@ -59,15 +59,15 @@ class FittedModel(ABC):
 
     @abstractmethod
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the evidence of n links, of shape (n, columns); `links` are ascending indices."""
+        """Return the evidence (features) of n links, an array of shape (n, columns)."""
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return a score per URL from `evidence` of shape (n, columns), combined over links."""
+        """Return a score per URL from the URL's combined `evidence`, of shape (n, columns)."""
         return evidence[:, 0]
 
 
 class BatchLearner(RescoringStrategy["JoinedEvidence"]):
-    """A strategy that records the crawl and refits its model at intervals.
+    """Base class of strategies that refit a model to all fetches of a crawl at intervals.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Return the features of a page, on which the model is trained."""
+        """Return the features of a page and its links for training the model."""
 
     @abstractmethod
     def initial_model(self) -> FittedModel:
@@ -98,30 +98,30 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def fit(self, past: LinkSnapshot) -> FittedModel:
-        """Fit a model to the crawl so far; this method may run in a separate thread."""
+        """Return a model fitted to the crawl so far; this method may run in a separate thread."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and score each target URL by all known links to the URL."""
+        """Return the scores of the links of `page`, and the scores of the link targets."""
         features = self.read(page)
         link_scores, urls, scores = self._add_page(page.url, features)
         return Expansion(link_scores, urls, scores, memo=features.to_bytes())
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         _, urls, scores = self._add_page(page.url, PathFeatures.from_bytes(page.memo))
         return urls, scores
 
     def interval(self) -> int:
-        """Return the number of fetches between two trainings at present."""
+        """Return the current number of fetches between two trainings of the model."""
         return int(super().interval())
 
     def is_training_due(self) -> bool:
-        """Return whether enough pages for a training, and a relevant page, were fetched."""
+        """Return whether the crawl has fetched a relevant page and enough pages for a training."""
         return self._crawled.relevant > 0 and super().is_training_due()
 
     def fit_model(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
-        """Fit a model to the crawl so far and score the queued URLs."""
+        """Fit a model to the crawl so far; return the model and the scores of the queued URLs."""
         past = self._crawled.snapshot_at(observed, pages)
         joined = JoinedEvidence(self.fit(past), self.join, self.columns)
         # fetched URLs are never scored again
@@ -130,7 +130,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         return joined, (queued, joined.scores(queued))
 
     def use_model(self, model: JoinedEvidence, pages: int) -> Scores:
-        """Use a new model, and score the links of pages fetched since its training."""
+        """Replace the model by `model`; return new scores for links found since its training."""
         self._joined, past = model, self._crawled.latest_snapshot()
         later = np.arange(self._crawled.count_links(pages), len(past.target))
         model.add(past, later)
@@ -154,7 +154,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
 
 class JoinedEvidence:
-    """Combined evidence of all links into each URL."""
+    """Combines the evidence (feature values) of all links to each URL."""
 
     def __init__(self, model: FittedModel, join: np.ufunc, columns: int) -> None:
         self.model = model
@@ -163,7 +163,7 @@ class JoinedEvidence:
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
     def add(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Add and return the evidence of links, float64 of shape (n_links, columns)."""
+        """Add links; return the evidence (features) of the links, float64 (n_links, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
         evidence, targets = self.model.evidence(past, links), past.target[links]
@@ -173,7 +173,7 @@ class JoinedEvidence:
         return evidence
 
     def scores(self, urls: Ints) -> Floats:
-        """Return the scores of URLs that have links."""
+        """Return the score of each URL from the combined evidence of all links to the URL."""
         evidence = np.stack([joined.data[urls] for joined in self._joined], axis=1)
         # rounded, since the last bits depend on the number of URLs scored together
         return np.round(self.model.scores(urls, evidence), 9)
@@ -182,9 +182,10 @@ class JoinedEvidence:
 class HashedNaiveBayes:
     """Multinomial naive Bayes with Laplace smoothing (methods.md 2) over rows of hashed words.
 
-    Words of a text are correlated, so a text of some hundred words would make every posterior 0 or
-    1, and links would have no order. So a text with more than `length` words counts like a text of
-    `length` words. Words that do not occur in the training texts are ignored.
+    Words of a text are correlated, so naive Bayes gives a text of some hundred words a posterior
+    probability of almost 0 or 1. Many links would then have equal scores. So a text with more than
+    `length` words counts like a text of `length` words. Words that do not occur in the training
+    texts are ignored.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ class HashedNaiveBayes:
             self._prior = np.log(texts / max(texts.sum(), 1e-300))
 
     def log_likelihood(self, rows: SparseRows) -> Floats:
-        """Return the log-likelihood of texts in each class, of shape (n_texts, n_classes)."""
+        """Return the log-likelihood of each text in each class, of shape (n_texts, n_classes)."""
         found = np.empty((len(rows), len(self._log)))
         for start in range(0, len(rows), _SLICE):
             part = rows.take(np.arange(start, min(start + _SLICE, len(rows))))
@@ -237,19 +238,19 @@ class HashedNaiveBayes:
         return found
 
     def posterior(self, likelihood: Floats) -> Floats:
-        """Return Pr(class|text) from the log-likelihoods of texts."""
+        """Return Pr(class|text) of each text, computed from the log-likelihoods."""
         return softmax(likelihood + self._prior)
 
 
 def softmax(log: Floats) -> Floats:
-    """Return exp(log), with the values of each row scaled so that their sum is 1."""
+    """Return the softmax of each row of `log`: the exponentials, scaled so that their sum is 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
 
 
 class PageWordReader:
-    """Reads hashed words from pages."""
+    """Extracts hashed words of pages, link anchors and link URLs."""
 
     def __init__(self) -> None:
         self._hashes = WordHashes()
@@ -286,7 +287,7 @@ class PageWordReader:
 
 
 def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
-    """Return the number of clicks from each URL to the nearest goal.
+    """Return the number of clicks from each URL to the nearest of the pages `goals`.
 
     Parameters
     ----------
@@ -309,21 +310,24 @@ def click_distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> 
 
 
 class Intelligent(BatchLearner):
-    """The priority of a URL v is the product of four interest ratios.
+    """The priority of a URL is a product of four interest ratios, one per kind of evidence.
 
     The source is Aggarwal, Al-Garawi and Yu, Intelligent crawling on the World Wide Web with
-    arbitrary predicates, WWW10 (2001). An interest ratio is Pr(R(v) > 1/2 | evidence) / Pr(R(v) >
-    1/2) over the fetched URLs, where R(v) is the relevance of v. The four kinds of evidence are:
+    arbitrary predicates, WWW10 (2001). An interest ratio of a URL v is Pr(R(v) > 1/2 | evidence) /
+    Pr(R(v) > 1/2) over the fetched URLs, where R(v) is the relevance of v. The strategy computes
+    an interest ratio for each of the following four kinds of evidence:
 
-    - *Content*: significant words of the pages that link to the URL v, averaged over these pages.
-    - *URL*: significant words of the URL v.
-    - *Link*: the numbers of relevant and of other pages that link to the URL v.
-    - *Sibling*: the number of relevant URLs among the fetched URLs that share a linking page with
-      the URL v.
+    - The evidence *content* consists of significant words of the pages that link to the URL v.
+    - The evidence *URL* consists of significant words of the URL v.
+    - The evidence *link* consists of the numbers of relevant and of other pages that link to the
+      URL v.
+    - The evidence *sibling* is the number of relevant URLs among the fetched URLs that share a
+      linking page with the URL v.
 
     The logarithms of the four interest ratios are scaled to the same mean effect on the scores of
-    queued URLs. The score is the sum of the logarithms, weighted by the options. Until the first
-    relevant page is found, the crawl is breadth-first.
+    queued URLs. The score of a URL is the sum of the four logarithms, weighted by the options
+    `content`, `url`, `link` and `sibling`. Until the first relevant page is found, the crawl is
+    breadth-first.
 
     Parameters
     ----------
@@ -356,16 +360,16 @@ class Intelligent(BatchLearner):
         super().__init__("intelligent", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Return the words of the page and of the URLs that the page links to."""
+        """Return the hashed words of the page and of the URLs of the page's links."""
         return PathFeatures(page.targets, self._words.page(page), self._words.addresses(page))
 
     def initial_model(self) -> InterestRatios:
-        """Return the model that gives every URL the same score."""
+        """Return the untrained model, which gives every URL the same score."""
         none = np.zeros(_SPACE)
         return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
     def fit(self, past: LinkSnapshot) -> InterestRatios:
-        """Estimate the interest ratios from the fetched URLs to which links are known."""
+        """Estimate interest ratios (see `Intelligent`) from fetched URLs with known links."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
         urls, first, of = np.unique(target, return_index=True, return_inverse=True)
@@ -428,7 +432,7 @@ class InterestRatios(FittedModel):
     weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return six columns per link: a 1, content, URL, link, siblings, relevant siblings."""
+        """Return per link: constant 1, content, URL, link, siblings, relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -452,7 +456,7 @@ class InterestRatios(FittedModel):
         return np.stack([content / links, url / links, source, sibling], axis=1)
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return the weighted sum of the logarithms of the four interest ratios."""
+        """Return URL scores: weighted sums of the logarithms of four interest ratios."""
         total: Floats = (self.logs(evidence) * self.weights).sum(axis=1)
         return total
 
@@ -460,8 +464,9 @@ class InterestRatios(FittedModel):
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
     """Return the logarithms of interest ratios, smoothed with one URL of mean relevance.
 
-    For each kind of evidence, `relevant` counts the relevant URLs, and `seen` counts all URLs.
-    `base` is the share of relevant URLs among all URLs.
+    The argument `relevant` is the number of relevant URLs with a piece of evidence, and `seen` is
+    the number of all URLs with the evidence. The argument `base` is the share of relevant URLs
+    among all fetched URLs.
     """
     ratio: Floats = np.log((relevant + base) / (seen + 1.0) / base)
     return ratio
@@ -475,19 +480,20 @@ def _significant_log_ratios(relevant: Floats, seen: Floats, base: float) -> Floa
 
 
 class ContextGraphs(BatchLearner):
-    """Order links (u, v) by the predicted clicks from u to a relevant page, then by posterior.
+    """Order links by the predicted number of clicks from the linking page to a relevant page.
 
     The source is Diligenti, Coetzee, Lawrence, Giles and Gori, Focused crawling using context
-    graphs, VLDB (2000). Layer i holds the pages i clicks away from a relevant page. Naive Bayes
-    with equal priors predicts the layer of a page u from the words of u. The layer "other"
-    contains pages with a posterior below `threshold` and pages without a known short path to a
-    relevant page. Links from pages of the layer "other" are followed after all other links, in the
-    order found.
+    graphs, VLDB (2000). Layer i contains the pages that are i clicks away from a relevant page.
+    Naive Bayes with equal priors predicts the layer of a page from the words of the page. Links
+    from pages of one layer are ordered by the posterior probability of the layer. The layer
+    "other" contains pages whose layer has a posterior probability below `threshold`, and pages
+    without a known short path to a relevant page. Links from pages of the layer "other" are
+    followed after all other links, in the order found.
 
-    In the paper of Diligenti et al., layers are built once, backwards from the seeds, with the
-    help of a search engine. This strategy builds its layers from the links of the crawl so far,
-    and rebuilds them at intervals. Until the first relevant page is found, the crawl is
-    breadth-first.
+    In the paper of Diligenti et al., a search engine finds the pages that link to the seeds, and
+    layers are built once. The class `ContextGraphs` builds the layers from the links of the crawl
+    so far, and rebuilds the layers at intervals. Until the first relevant page is found, the crawl
+    is breadth-first.
 
     Parameters
     ----------
@@ -526,17 +532,17 @@ class ContextGraphs(BatchLearner):
         super().__init__("context-graphs", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Return the words of the page."""
+        """Return the hashed words of the page as its features."""
         return PathFeatures(
             page.targets, self._words.page(page), SparseRows.empty(len(page.links))
         )
 
     def initial_model(self) -> LayerModel:
-        """Return the model that puts every page into the layer "other"."""
+        """Return the untrained model, which puts every page into the layer "other"."""
         return LayerModel(None, self._threshold)
 
     def fit(self, past: LinkSnapshot) -> LayerModel:
-        """Train the classifier of layers on the latest pages."""
+        """Train the classifier that predicts the layer of a page on the latest fetched pages."""
         relevant = past.relevance > 0.5
         away = click_distances(past.source, past.target, relevant, limit=self._layers - 1)
         label = np.minimum(away[past.pages], self._layers)[-self._memory :]
@@ -550,13 +556,13 @@ class ContextGraphs(BatchLearner):
 
 @dataclass(frozen=True, slots=True)
 class LayerModel(FittedModel):
-    """Naive Bayes classifier of layers; without `classes`, every page is in the layer "other"."""
+    """Naive Bayes classifier that predicts the layer of a page (see `ContextGraphs`)."""
 
     classes: HashedNaiveBayes | None
     threshold: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return the rank of each link's page: the number of farther layers plus the posterior."""
+        """Return a rank per link, higher if the page's layer is nearer to relevant pages."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))

@@ -22,16 +22,17 @@ _ROUNDS = 200
 class InDegree(LinkStrategy):
     """The priority of a URL v is the number of fetched pages that link to v.
 
-    The priority is the *backlink count* IB'(p) of Cho, Garcia-Molina and Page, Efficient crawling
-    through URL ordering, WWW7 (1998), sections 2 and 3. Several links from one page count once,
-    and links of a page to itself do not count. The score does not depend on the topic.
+    The number of linking pages is the *backlink count* IB'(p) of a page p in Cho, Garcia-Molina
+    and Page, Efficient crawling through URL ordering, WWW7 (1998), sections 2 and 3. Several links
+    from one page to a URL count once, and links of a page to itself do not count. The score of a
+    URL does not depend on the topic of the crawl.
     """
 
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = LinkSum()
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score the first link of the page to each URL with 1, and all other links with 0."""
+        """Return score 1 for a page's first link to each other URL, and 0 for all other links."""
         scores = np.zeros(len(page.targets))
         scores[np.unique(page.targets, return_index=True)[1]] = 1.0
         scores[page.targets == page.url] = 0.0
@@ -39,7 +40,7 @@ class InDegree(LinkStrategy):
 
 
 class LinkSum:
-    """Evidence rule that adds up the scores of all links into a URL."""
+    """Scores a URL by the sum of the scores of all links to the URL."""
 
     def __init__(self) -> None:
         self._total = GrowingArray(np.float64)
@@ -61,17 +62,18 @@ class LinkSum:
 class PageRank(RescoringStrategy[Floats]):
     """The priority of a URL v is the PageRank of v in the graph of the links seen so far.
 
-    The priority is the rank IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL
-    ordering, WWW7 (1998), sections 2 and 3. T_1 ... T_n are the fetched pages that link to a page
-    p, and c_i is the number of URLs that T_i links to:
+    PageRank is the rank IR'(p) of a page p in Cho, Garcia-Molina and Page, Efficient crawling
+    through URL ordering, WWW7 (1998), sections 2 and 3. In the following equation, T_1 ... T_n are
+    the fetched pages that link to a page p, and c_i is the number of URLs that T_i links to:
 
         IR(p) = (1 - d) + d (IR(T_1)/c_1 + ... + IR(T_n)/c_n).
 
     The links of queued URLs are unknown, so the PageRank iteration covers fetched pages only. The
     rank of a queued URL is computed from the ranks of the fetched pages that link to the URL.
-    Between two computations a page keeps the rank that the page had when fetched, and new links
-    increase the ranks of their targets. Several links from one page count once, and links of a
-    page to itself do not count. The score does not depend on the topic.
+    Between two PageRank computations a page keeps the rank that the page had when fetched, and new
+    links increase the ranks of their target URLs. Several links from one page to another page
+    count once, and links of a page to itself do not count. The PageRank of a URL does not depend
+    on the topic of the crawl.
 
     Parameters
     ----------
@@ -95,18 +97,18 @@ class PageRank(RescoringStrategy[Floats]):
         self._inflow = GrowingArray(np.float64)  # by URL: the sum in brackets in the equation
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score each link with an equal share of the page's rank."""
+        """Score each link by the page's rank, divided equally among the linked URLs."""
         urls, share = self._add_page(page.url, page.targets)
         link_scores = np.full(len(page.targets), self.damping * share)
         return Expansion(link_scores, urls, self._ranks(urls))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         urls, _ = self._add_page(page.url, page.targets)
         return urls, self._ranks(urls)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Solve the PageRank equation for the first `pages` pages; return the bracketed sums."""
+        """Solve the PageRank equation for the first `pages` pages; return the ranks of URLs."""
         source, target, _ = self.log.links(pages)
         # added in the order of the links, as in `_distribute_rank`, for bit-identical sums
         inflow = sum_by_group(target, self._solve(source, target), 0)
@@ -114,7 +116,7 @@ class PageRank(RescoringStrategy[Floats]):
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Use new sums of `fit_model`, and add the ranks from pages that were fetched later."""
+        """Use the ranks in `model` (from `fit_model`), and add ranks of pages fetched later."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model

@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 class DepthLimited(LinkStrategy):
     """Base class of strategies that stop following links after `depth` irrelevant pages in a row.
 
-    The children (link targets) of a relevant page have the remaining depth `depth`. The children
-    of an irrelevant page have the remaining depth of that page minus 1. A URL with several parents
-    (linking pages) gets the largest remaining depth. Links of pages without remaining depth are
-    not followed, so the frontier can become empty.
+    The remaining depth of a page is the number of clicks that the crawl may still follow from the
+    page without reaching a relevant page. The children (link targets) of a relevant page have the
+    remaining depth `depth`. The children of an irrelevant page have the remaining depth of that
+    page minus 1. A URL with several parents (linking pages) gets the largest remaining depth.
+    Links of pages without remaining depth are not followed, so the frontier can become empty.
 
     Parameters
     ----------
@@ -52,29 +53,29 @@ class DepthLimited(LinkStrategy):
 
     @abstractmethod
     def score_followed(self, page: JudgedPage) -> Floats:
-        """Return the scores of the links of a page whose links are followed."""
+        """Return the scores of a page's links; only called if the page has remaining depth."""
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score links, with -inf if the page has no remaining depth."""
+        """Return the scores of a page's links; -inf if the page has no remaining depth."""
         if self._steps_of_children(page) < 0:
             return np.full(len(page.links), -np.inf)
         return self.score_followed(page)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links and store the remaining depth of the page's children."""
+        """Score the links of `page`, and store the remaining depth of the link targets."""
         left = self._steps_of_children(page)
         expansion = super().expand(page)
         self.pass_to_children(page, left)
         return replace(expansion, memo=left.to_bytes(4, "little", signed=True))
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run and the remaining depth of its children."""
+        """Restore the links of a page, and the remaining depth of the link targets."""
         assert page.memo is not None
         self.pass_to_children(page, int.from_bytes(page.memo, "little", signed=True))
         return super().restore_page(page)
 
     def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
-        """Store the remaining depth of a page's children; -1 if the links are not followed."""
+        """Store the remaining depth of a page's link targets; -1 if the links are not followed."""
         if len(page.targets):
             self._steps_left.grow(int(page.targets.max()) + 1)
             np.maximum.at(self._steps_left.data, page.targets, left)
@@ -88,13 +89,13 @@ class DepthLimited(LinkStrategy):
 
 
 class FishSearch(DepthLimited):
-    """Fetch the first links of relevant pages, the first links of other pages, then all others.
+    """Fetch the first links of relevant pages, then the first links of other pages, then the rest.
 
     The source is De Bra and Post, Searching for arbitrary information in the WWW: the fish-search
-    for Mosaic, WWW2 (1994). The three scores follow Hersovici et al., The shark-search algorithm,
-    WWW7 (1998), figure 1. The first a * width children of a relevant page score 1, the first width
-    children of another page score 1/2, and all other URLs score 0. A URL with several parents
-    (linking pages) gets the best of its scores.
+    for Mosaic, WWW2 (1994). The scores 1, 1/2 and 0 follow Hersovici et al., The shark-search
+    algorithm, WWW7 (1998), figure 1. The first `breeding` * `width` children (link targets) of a
+    relevant page score 1, the first `width` children of another page score 1/2, and all other URLs
+    score 0. A URL with several parents (linking pages) gets the best score from any parent.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ class FishSearch(DepthLimited):
     depth : int
         Maximum number of consecutive clicks without a relevant page.
     breeding : float
-        Factor a on the width for relevant pages; 1.5 in figure 1.
+        Factor on the width for relevant pages; 1.5 in figure 1.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class FishSearch(DepthLimited):
         self.breeding = breeding
 
     def score_followed(self, page: JudgedPage) -> Floats:
-        """Score links by their page's relevance and the order of their targets on the page."""
+        """Score links by the page's relevance and by the position of the link on the page."""
         relevant = page.relevance > RELEVANT
         width = int(self.breeding * self.width) if relevant else self.width
         _, first, child = np.unique(page.targets, return_index=True, return_inverse=True)
@@ -131,7 +132,7 @@ class FishSearch(DepthLimited):
 
 
 class SharkSearch(DepthLimited):
-    """Score links by the relevance of the page and its ancestors, and by the words of the link.
+    """Score links by the relevance of the page and its ancestors, and by the link's words.
 
     The formulas are those of Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search
     algorithm, an application: tailored Web site mapping, WWW7 (1998), figure 2:
@@ -140,15 +141,17 @@ class SharkSearch(DepthLimited):
         neighborhood(v) = beta anchor(v) + (1 - beta) context(v)
         score(v)        = gamma inherited(v) + (1 - gamma) neighborhood(v),
 
-    where anchor(v) is the similarity of the anchor text of a link to v to the query. The value
-    context(v) is 1 if the anchor text is relevant, and otherwise the similarity of the words near
-    the link. A URL with several links gets the best score and the largest inherited relevance.
+    The value anchor(v) is the similarity of the query and the anchor text of a link to the URL v.
+    The value context(v) is 1 if the anchor text is relevant, and otherwise the similarity of the
+    query and the words near the link. If several pages link to a URL, the URL gets the best score
+    and the largest inherited relevance.
 
-    Hersovici et al. compare pages, anchors and contexts with the words of a query. This strategy
-    uses the critic: sim(u) is the relevance R(u) of a page u. The similarity of a short text is
-    the probability Pr(c*|words) of the topic, which `WordEvidence` computes. A text is relevant if
-    its similarity exceeds 1/2. A critic that cannot judge single words gives all texts the same
-    similarity, so that only inherited relevance orders the links.
+    Hersovici et al. compare pages, anchors and contexts with the words of a query. `SharkSearch`
+    uses the critic instead of a query. The similarity sim(u) is the relevance R(u) of a page u.
+    The similarity of a short text is the probability of the topic given the words, which
+    `WordEvidence` computes. A short text counts as relevant if its similarity to the topic exceeds
+    1/2. A critic that cannot judge single words gives all texts the same similarity, so that only
+    inherited relevance orders the links.
 
     Parameters
     ----------
@@ -200,7 +203,7 @@ class SharkSearch(DepthLimited):
         return self.gamma * inherited + (1.0 - self.gamma) * neighborhood
 
     def pass_to_children(self, page: JudgedPage | StoredPage, left: int) -> None:
-        """Store the remaining depth of a page's children and their inherited relevance."""
+        """Store the remaining depth and the inherited relevance of a page's link targets."""
         super().pass_to_children(page, left)
         if len(page.targets):
             handed_on = self._inherited_by_children(page.url, page.relevance)

@@ -1,4 +1,4 @@
-"""Online logistic regression over five matches of a link with the topic's keywords."""
+"""Scores links by online logistic regression on five features, mostly matches of keywords."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LEAST, _FIRST_PAGES = 0.15, 3  # smallest weight of a word; pages before words 
 
 
 class LinkMatches(NamedTuple):
-    """Matches of n links with the keywords, before weighting.
+    """The keywords in and near each of n links, and the relevance of the linking pages.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class LinkMatches(NamedTuple):
     depth: Ints
 
     def features(self, words: Floats) -> Floats:
-        """Return the five features of each link, in [0, 1], with the weights of the words."""
+        """Return the five features of each link, in [0, 1], given keyword weights."""
         total = max(float(words.sum()), 1e-9)
         found = [has_term(hits, len(words)) for hits in (self.anchor, self.url, self.line)]
         matches = [(hits @ words) / total for hits in found]
@@ -53,20 +53,20 @@ class LinkMatches(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """Weights of the features and of the keywords."""
+    """Weights of the five link features and of the keywords."""
 
     features: Floats
     words: Floats
 
     def scores(self, signals: LinkMatches) -> Floats:
-        """Return the scores of links, 0 or more."""
+        """Return the score of each link, which is a weighted sum of the link's features."""
         scores = (signals.features(self.words) * self.features).sum(axis=1)
         decayed: Floats = np.round(scores * _DECAY**signals.depth, 9)
         return decayed
 
 
 class OnlineRegression:
-    """Online logistic regression on five features; the weights ``used`` are at least 0."""
+    """Online logistic regression on five link features, with weights of at least 0."""
 
     def __init__(self) -> None:
         self._mean = np.append(_PRIOR, 0.0)  # last is the intercept, which does not affect scores
@@ -87,29 +87,30 @@ class OnlineRegression:
 class OnlineLogistic(RescoringStrategy[Weights]):
     """Score links by a weighted sum of five features, with weights trained after each fetch.
 
-    The formula is that of pagesift's focused crawls (pagesift-frontier 1.x,
-    <https://docs.rs/crate/pagesift-frontier>, modules focus, focus::model and focus::weights):
+    The score formula is that of the Rust library pagesift-frontier 1.x
+    (<https://docs.rs/crate/pagesift-frontier>, modules focus, focus::model and focus::weights):
 
         score(v) = 0.9^depth (w1 anchor + w2 URL + w3 line + w4 R(u) + w5 phrase),
 
-    where anchor, URL and line are the weighted shares of the keywords found in the anchor, the URL
-    and the line. The feature phrase is 1 if the anchor has two keywords. After N >= 3 fetched
-    pages, a keyword that occurs in df of the pages has the weight ln((N + 1) / (df + 1/2)) / ln(N
-    + 1), clipped to [0.15, 1]. Before the third page, every keyword has the weight 1. The weights
-    w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, and the precision q of each weight starts at 1/4. A
-    followed link with features x, including an intercept, updates weights and precisions:
+    The features anchor, URL and line are the weighted shares of the keywords found in the anchor,
+    in the URL and in the words near the link. In the formula, R(u) is the relevance of the linking
+    page u. The feature phrase is 1 if the anchor contains two or more keywords. After N >= 3
+    fetched pages, a keyword that occurs in df pages has the weight ln((N + 1) / (df + 1/2)) /
+    ln(N+1), clipped to [0.15, 1]. Before the third page is fetched, every keyword has the weight
+    1. The feature weights w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, and the precision q of each
+    weight starts at 1/4. A followed link with the feature vector x, including an intercept,
+    updates the weights w and precisions q as follows:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 
     The update is algorithm 3 of Chapelle and Li, An empirical evaluation of Thompson sampling,
-    NIPS 2011, with one step per sample. The score uses a new weight when the weight has changed by
-    more than its uncertainty. Weights below 0 are used as 0. If several links lead to a URL v, the
-    link with the best score by the initial weights counts.
+    NIPS 2011, with one step per sample. Scores use a new feature weight when the weight has
+    changed by more than its standard error. Feature weights below 0 are used as 0. If several
+    links lead to a URL v, only the link with the best score by the initial weights counts.
 
-    Unlike pagesift, this strategy has no rules for kinds of pages (news, footers, language
-    portals) and does not rotate among parts of a site. The line of a link consists of the words
-    near the link. The keywords are those of
-    `focuscrawl.strategies.knowledge_strategy.query_terms`.
+    Unlike pagesift, `OnlineLogistic` has no rules for kinds of pages (news, footers, language
+    portals) and does not rotate among parts of a site. The keywords of the topic are those that
+    `focuscrawl.strategies.knowledge_strategy.query_terms` returns.
 
     Parameters
     ----------
@@ -138,7 +139,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._fetched = GrowingArray(np.bool_, fill=False)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Train on the best link into the fetched URL."""
+        """Train the regression on the best link to a fetched URL."""
         super().observe(url, relevance, duplicate_of)
         self._fetched.grow(url + 1)
         known = url < len(self._best) and np.isfinite(self._best.data[url])
@@ -150,7 +151,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         self._used.extend(self._regression.used)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score links by their matches, and URLs by their best links."""
+        """Score links by five features, and each URL by the best link to the URL."""
         hits = self._read_terms(page)
         memo = np.concatenate([[page.depth], hits]).astype("<i4").tobytes()
         signals = self._add_page(page, hits, page.depth)
@@ -159,7 +160,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return Expansion(self._model.scores(signals), urls, of_urls, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, "<i4").astype(np.int64)
         self._add_page(page, memo[1:], int(memo[0]))
@@ -167,7 +168,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return urls, self._model.scores(self._matches_of(urls))
 
     def fit_model(self, observed: int, pages: int) -> tuple[Weights, Scores]:
-        """Return the weights after `observed` fetches, and the scores of all URLs."""
+        """Train on the first `observed` fetches; return the weights and the scores of all URLs."""
         used = self._used.data[5 * observed - 5 : 5 * observed] if observed else _PRIOR
         with_term = has_term(self._page_hits.data[:pages], len(self._terms)).sum(axis=0)
         model = Weights(used.copy(), word_weights(with_term.astype(np.float64), pages))
@@ -175,7 +176,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return model, (urls, model.scores(self._matches_of(urls)))
 
     def use_model(self, model: Weights, pages: int) -> Scores:
-        """Use new weights, and score the links of pages fetched after the training."""
+        """Use the weights in `model`; return new scores of links found after the training."""
         self._model = model
         later = [targets for _, targets in self.log.pages_since(pages)]
         urls = np.unique(np.concatenate(later)) if later else np.zeros(0, np.int64)
@@ -220,7 +221,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:
-    """Return keyword weights; `pages_with` of `pages` fetched pages contain each keyword."""
+    """Return keyword weights, computed from the number of pages that contain each keyword."""
     if pages < _FIRST_PAGES:
         return np.ones(len(pages_with))
     rarity = np.log((pages + 1.0) / (pages_with + 0.5)) / np.log(pages + 1.0)

@@ -1,4 +1,4 @@
-"""The strategy ``oracle``, which knows the relevance of all pages of a recording in advance."""
+"""The strategy ``oracle``, which knows the relevance of all recorded pages in advance."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Score each link with the true relevance of its target: greedy best-first (methods.md 1).
+    """Greedy best-first order by the true relevance of the link targets (methods.md 1).
 
-    The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. The oracle
-    shows in studies how little loss is possible on a recorded web. The oracle is not optimal,
-    because URLs of equal relevance are fetched in the order found, whatever their links lead to.
-    The first oracle crawl of a web with a critic judges every page and caches the judgements.
+    The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. In studies,
+    the oracle shows how low the loss rate can be on a recording. The oracle is not optimal,
+    because URLs of equal relevance are fetched in the order found, whatever they link to. The
+    first oracle crawl of a web with a critic judges every page and caches the judgements.
 
     Raises
     ------
@@ -36,7 +36,7 @@ class Oracle(Strategy):
     def __init__(self, context: StrategyContext) -> None:
         if context.web is None:
             raise UserError(
-                "strategy oracle needs a recorded web: add -a web=..., or use another strategy"
+                "strategy oracle needs a recording: add -a web=..., or use another strategy"
             )
         if not len(context.critic.marked):
             raise UserError(
@@ -68,7 +68,7 @@ class Oracle(Strategy):
         )
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, np.int64)
         found, places = memo[: len(memo) // 2], memo[len(memo) // 2 :]

@@ -1,4 +1,4 @@
-"""Strategies that learn values of links by reinforcement: Q-values and temporal differences."""
+"""Strategies that learn link scores by reinforcement: Q-values and temporal differences."""
 
 from __future__ import annotations
 
@@ -49,13 +49,14 @@ _ATTEMPTS = 10  # maximum number of draws of a URL that is not fetched yet
 def discounted_rewards(
     source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
 ) -> Floats:
-    """Return the discounted reward of fetching each URL and then pages found through the URL.
+    """Return, for each URL, the discounted reward of an ideal crawl that starts at the URL.
 
-    After fetching the URL, an ideal crawler always fetches the known URL with the fewest clicks to
-    a relevant page. Fetch number t = 0, 1, ... has the reward gamma^t times the page's relevance,
-    if the relevance exceeds 1/2. The ideal crawler is the optimal spider of Rennie and McCallum
-    1999, except that distances are not recomputed after a relevant page is fetched. So the ideal
-    crawler may approach a page that is already fetched.
+    An ideal crawler fetches a given URL first, and then always the known URL with the fewest
+    clicks to a relevant page. The reward of the fetch with the number t = 0, 1, ... is gamma^t
+    times the relevance of the page, or 0 if the relevance is at most 1/2. The ideal crawler is the
+    optimal spider of Rennie and McCallum 1999, except that distances are not recomputed after a
+    relevant page is fetched. So the ideal crawler may follow a path to a relevant page that is
+    already fetched.
 
     Parameters
     ----------
@@ -124,15 +125,17 @@ class QValues(BatchLearner):
     """The priority of a URL v is the discounted reward predicted from the words of a link to v.
 
     The source is Rennie and McCallum, Using reinforcement learning to spider the Web efficiently,
-    ICML 1999. The value of a followed link (u,v) is computed from the pages found through v, see
-    `discounted_rewards`. Values are binned. Naive Bayes predicts the bin (range of values) of a
-    new link from the words of the anchor, the words nearby, the URL and the page. The score is the
-    mean of the bins' values, weighted by the posteriors of the bins. If several links lead to a
-    URL v, the best score counts.
+    ICML 1999. The function `discounted_rewards` computes the value of a followed link to v from
+    the pages found through v. The values of links are divided into bins (ranges of values). Naive
+    Bayes predicts the bin of a new link from the words of the anchor, the words nearby, the URL
+    and the page. The score of a link is the mean of the values of all bins, weighted by the
+    posterior probabilities of the bins. If several links lead to a URL, the URL gets the best
+    score of these links.
 
-    Rennie and McCallum train on sites that are crawled completely in advance. This strategy trains
-    on the crawl so far. After n relevant pages, the prediction has the weight n / (n + `trust`) in
-    the score, and the relevance R(u) of the linking page u has the remaining weight.
+    Rennie and McCallum train on sites that are crawled completely in advance. The strategy
+    `QValues` trains on the crawl so far. After n relevant pages, the prediction has the weight n /
+    (n + `trust`) in a link's score, and the relevance of the linking page has the remaining
+    weight.
 
     Parameters
     ----------
@@ -176,16 +179,16 @@ class QValues(BatchLearner):
         super().__init__("q-values", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFeatures:
-        """Return the words of the page, and of the anchors, contexts and URLs of its links."""
+        """Return the words of a page, and the words in and around the page's links."""
         links, _ = hstack(self._words.surroundings(page), self._words.addresses(page))
         return PathFeatures(page.targets, self._words.page(page), links)
 
     def initial_model(self) -> BinnedValueModel:
-        """Return the model that scores links by the relevance of their page alone."""
+        """Return the untrained model, which scores links by the relevance of the linking page."""
         return BinnedValueModel(None, None, np.zeros(0), 0.0)
 
     def fit(self, past: LinkSnapshot) -> BinnedValueModel:
-        """Train on the links followed so far."""
+        """Return a model trained on the values of the links followed so far."""
         links = np.flatnonzero(~np.isnan(past.relevance[past.target]))
         links = links[np.argsort(past.target[links], kind="stable")]
         rank = np.arange(len(links)) - np.searchsorted(past.target[links], past.target[links])
@@ -219,9 +222,10 @@ class QValues(BatchLearner):
 
 
 def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
-    """Return the bin of each value, and the mean value of each bin.
+    """Return the index of each link value's bin, and the mean value of each bin.
 
-    Bin 0 is for the value 0. The other bins, at most `bins` - 1, have about equally many values.
+    Bin 0 contains the links with the value 0. Links with other values are divided into at most
+    `bins` - 1 bins of about equal size.
     """
     above = values[values > 0.0]
     shares = np.arange(bins - 1) / max(bins - 1, 1)
@@ -233,7 +237,7 @@ def bin_values(values: Floats, bins: int) -> tuple[Ints, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class BinnedValueModel(FittedModel):
-    """Naive Bayes over bins of link values, mixed with the page's relevance by `trust`."""
+    """Predicts link values by naive Bayes, mixed with the relevance of the linking page."""
 
     of_links: HashedNaiveBayes | None
     of_pages: HashedNaiveBayes | None
@@ -263,11 +267,11 @@ class Link(NamedTuple):
 
 
 class LinkVectors:
-    """Feature vectors of distinct links, by id.
+    """Creates and stores the feature vectors of distinct links, by link id.
 
     Anchors are hashed as distinct character n-grams of length 3 to 5, URLs as distinct n-grams of
     length 4 and 5. The vectors of anchor and URL are normalised to unit length. The last feature
-    is whether a link stays in its domain.
+    of a link is 1 if the link stays in its domain.
     """
 
     def __init__(self) -> None:
@@ -279,7 +283,7 @@ class LinkVectors:
         self._values = GrowingArray(np.float32)
 
     def ids(self, links: Sequence[Link]) -> Ints:
-        """Return the ids of links; new links get new ids."""
+        """Return an integer id for each link; equal links have the same id."""
         new = list(dict.fromkeys(link for link in links if link not in self._number))
         if new:
             parts = [
@@ -295,7 +299,7 @@ class LinkVectors:
         return np.array([self._number[link] for link in links], np.int64)
 
     def matrix(self, numbers: Ints) -> sparse.csr_matrix:
-        """Return the vectors of links, of shape (n, `_WIDTH`)."""
+        """Return the feature vectors of n links as a sparse matrix of shape (n, `_WIDTH`)."""
         rows = self._rows.rows(len(self._rows))
         taken = rows.take(numbers)
         at = multi_arange(rows.indptr[numbers], taken.lengths)
@@ -306,20 +310,20 @@ class LinkVectors:
 
 
 class LinkValueModel(NamedTuple):
-    """A linear model of the value of links."""
+    """A linear model that predicts the value of a link from its feature vector."""
 
     weights: Floats | None
     intercept: float
 
     def predict(self, links: sparse.csr_matrix) -> Floats:
-        """Return the values of links from their feature vectors."""
+        """Return the predicted value of each link, given the feature vectors."""
         if self.weights is None:
             return np.full(links.shape[0], _UNKNOWN)
         return np.round(links @ self.weights + self.intercept, 9)
 
 
 class Experience(NamedTuple):
-    """A followed link, its reward, and the links that were found by following the link."""
+    """A followed link, its reward, and the links found on the fetched page."""
 
     link: int
     reward: float
@@ -329,10 +333,12 @@ class Experience(NamedTuple):
 class ValueLearner:
     """Q-learning with a linear model, experience replay, and double learning.
 
-    Let A be the links found by following a link with reward r. The target value of the link is r +
-    gamma target(argmax over A of online). Each step trains the online model for one epoch of
-    stochastic gradient descent on a sample of all experience. After every `switch` steps the
-    target model becomes a copy of the online model.
+    Suppose a followed link has the reward r and leads to a page with new links. The online model
+    chooses the best new link, and the target model predicts the value q of the chosen link. The
+    online model is then trained to predict r + gamma q for the followed link. Each training step
+    trains the online model for one epoch of stochastic gradient descent on a sample of all
+    experience. After every `switch` training steps the target model becomes a copy of the online
+    model.
     """
 
     def __init__(
@@ -349,7 +355,7 @@ class ValueLearner:
         self.steps = 0
 
     def learn(self, experience: Experience) -> bool:
-        """Train one step; return whether the target model has changed."""
+        """Add experience and train one step; return whether the target model has changed."""
         self.steps += 1
         self._experience.append(experience)
         n = len(self._experience)
@@ -397,7 +403,7 @@ class ExplorationQueue:
         self._by_domain.setdefault(domain, []).append(url)
 
     def draw(self, random: np.random.Generator, fetched: np.ndarray) -> int | None:
-        """Draw a domain, then a URL of the domain; None if all URLs drawn are fetched already."""
+        """Return a random unfetched URL of a random domain, or None if none is found."""
         for _ in range(_ATTEMPTS):
             if not self._by_domain:
                 break
@@ -415,19 +421,19 @@ class ExplorationQueue:
 
 
 class TdValues(RescoringStrategy[LinkValueModel]):
-    """The priority of a URL v is the value of the first link to v, by temporal differences.
+    """The priority of a URL is the value of the first link to the URL, learned by Q-learning.
 
-    The order is that of the relevancy spider of deep-deep
+    The order of URLs is that of the relevancy spider of the project deep-deep
     (<https://github.com/TeamHG-Memex/deep-deep>) with default options. In the Q-learning of
-    `ValueLearner`, following a link (u, v) is the action, and the relevance R(v) is the reward.
-    The features of a link are its anchor, its URL and whether the link stays in its domain, see
-    `LinkVectors`. After a share `explore` of pages, the next fetch is random: first a domain is
-    drawn, and then a queued URL of the domain. A fetch without a page has the reward 0.
+    `ValueLearner`, following a link is the action, and the relevance of the fetched page is the
+    reward. The features of a link are its anchor, its URL and whether the link stays in its
+    domain, see `LinkVectors`. A share `explore` of the fetches is random: first a random domain is
+    chosen, and then a random queued URL of the domain. A fetch without a page has the reward 0.
 
-    Unlike this strategy, deep-deep also draws the domain of every other fetch, by a softmax of the
-    best values with a temperature of 0.1. The spider of deep-deep has four times as many hashed
-    features, reads the ``title`` of links, and forgets experience beyond 100,000 fetches. This
-    strategy keeps all experience in memory, with the features of every distinct link.
+    Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random, by a
+    softmax of the best values with a temperature of 0.1. The spider of deep-deep has four times as
+    many hashed features, reads the ``title`` of links, and keeps only the experience of 100,000
+    fetches. `TdValues` keeps all experience in memory, with the features of every distinct link.
 
     Parameters
     ----------
@@ -469,7 +475,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._drawn_before = self._drawn  # at the start of the last training
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Record a fetch; the model learns from the fetch when the page's links are known."""
+        """Record a fetch, from which the model learns when the page's links are known."""
         self._learn(np.zeros(0, np.int64))
         super().observe(url, relevance, duplicate_of)
         self._fetched.grow(url + 1)
@@ -479,7 +485,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._fetched.data[url] = True
 
     def is_training_due(self) -> bool:
-        """Tell whether the target model has changed."""
+        """Return whether the target model has changed since the last re-scoring."""
         due = self._targets[-1][0] > self._learned_at
         if due:
             self._extent = (self.log.n_fetches, self.log.n_pages)
@@ -487,12 +493,12 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return due
 
     def rescore(self) -> Scores:
-        """Score all URLs by the last target model again."""
+        """Return the scores of all URLs by the last target model."""
         self._drawn_before = set(self._drawn)
         return super().rescore()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and sometimes draw a URL to fetch next."""
+        """Score the links of `page`, and sometimes choose a random URL for the next fetch."""
         links = page.view.links
         urls = [links.urls[i] for i in page.links.tolist()]
         anchors = [" ".join(links.anchors[i].lower().split()) for i in page.links.tolist()]
@@ -501,18 +507,18 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return Expansion(link_scores, *scores, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the links of a page of an earlier run."""
+        """Restore the links of a page that an earlier run of the crawl has fetched."""
         assert page.memo is not None
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
-        """Return the target model after `observed` fetches, and its scores of all URLs."""
+        """Train on the first `observed` fetches; return the target model and all scores."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))
 
     def use_model(self, model: LinkValueModel, pages: int) -> Scores:
-        """Use a new target model, and score the links of pages fetched after the training."""
+        """Use the target model `model`; return new scores for links found after its training."""
         self._model = model
         used = max(i for i, (at, _) in enumerate(self._targets) if at <= self._learned_at)
         self._targets = self._targets[used:]

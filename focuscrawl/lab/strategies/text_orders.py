@@ -1,4 +1,4 @@
-"""Frontier ordering by a TF-IDF centroid, and by keywords in URLs."""
+"""Strategies that order URLs by a TF-IDF centroid, and by keywords in URLs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _BITS = 18  # size of the hashed feature space, as a power of 2
 
 
 class TopicCentroid(NamedTuple):
-    """TF-IDF centroid of the relevant pages."""
+    """The centroid (mean TF-IDF vector) of the relevant pages or of the start pages."""
 
     idf: Floats  # inverse document frequency of each term
-    centroid: Floats  # unit vector; 0 before the first relevant page
+    centroid: Floats  # unit vector; 0 before the first page of the centroid
     best: Maximum  # largest cosine of the pages that link to each URL
 
     def cosine(self, terms: NDArray[np.int32], counts: NDArray[np.uint8]) -> float:
-        """Return the cosine of a page with the centroid."""
+        """Return the cosine similarity of a page's TF-IDF vector and the centroid."""
         page = BagRows(terms, counts.astype(np.float64), np.array([0, len(terms)]))
         return float(tf_idf(page, self.idf).counts @ self.centroid[terms])
 
@@ -47,52 +47,67 @@ class TopicCentroid(NamedTuple):
 class TfidfCentroid(RescoringStrategy[TopicCentroid]):
     """The priority of a URL v is the largest cosine of the centroid with a page that links to v.
 
-    The order is that of the naive best-first crawler of Menczer, Pant and Srinivasan, Topical Web
-    crawlers, ACM TOIT (2004), section 3. The vector-space model of a topic is that of Salton and
-    Buckley, Term-weighting approaches in automatic text retrieval (1988). A term that occurs tf
-    times in a page, and in df of the N pages fetched so far, has the weight (1 + log tf)
-    log(N/df). The *centroid* is the mean of the unit vectors of all fetched pages with relevance
-    above 1/2. Centroid and cosines are recomputed at intervals; before the first relevant page all
-    cosines are 0.
+    The order of URLs is that of the naive best-first crawler of Menczer, Pant and Srinivasan,
+    Topical Web crawlers, ACM TOIT (2004), section 3. The vector-space model (TF-IDF vectors) is
+    that of Salton and Buckley, Term-weighting approaches in automatic text retrieval (1988). A
+    term that occurs tf times in a page, and in df of the N pages fetched so far, has the TF-IDF
+    weight (1 + log tf) log(N/df). The *centroid* is the mean of the unit vectors of all fetched
+    pages with relevance above 1/2. The centroid and all cosines are recomputed at intervals.
+    Before the first relevant page is found, all cosines are 0.
 
     Parameters
     ----------
     every, growth : int, float
         Fetches between two centroids: at least `every`, and at least this share of all fetches.
+    of_seeds : bool
+        Compute the centroid from the start pages only, and not from relevance [A02 section 2.1].
     """
 
-    def __init__(self, context: StrategyContext, *, every: int = 10, growth: float = 0.05) -> None:
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        every: int = 10,
+        growth: float = 0.05,
+        of_seeds: bool = False,
+    ) -> None:
+        if not isinstance(of_seeds, bool):
+            raise UserError(
+                f"strategy tfidf-centroid: of_seeds must be true or false, not {of_seeds!r}"
+            )
         super().__init__("tfidf-centroid", every, growth, LinkLog())
         nothing = np.zeros(1 << _BITS)
         self._topic = TopicCentroid(nothing, nothing, Maximum())
-        self._relevance = GrowingArray(np.float64)  # by page
+        self._of_seeds = of_seeds
+        self._chosen = GrowingArray(np.bool_)  # pages of the centroid
         self._terms = RowStore()  # terms of each page
         self._count = GrowingArray(np.uint8)  # counts of these terms
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score every link with the cosine of its page."""
+        """Score every link with the cosine of the linking page and the centroid."""
         terms, counts = self._read(page.view)
-        cosine, changed = self._add_page(page, terms, counts)
-        memo = terms.tobytes() + counts.tobytes()
+        chosen = page.depth == 0 if self._of_seeds else page.relevance > RELEVANT
+        cosine, changed = self._add_page(page, terms, counts, chosen)
+        memo = terms.tobytes() + counts.tobytes() + bytes([chosen])
         return Expansion(np.full(len(page.targets), cosine), *changed, memo=memo)
 
     def restore_page(self, page: StoredPage) -> Scores:
-        """Add the words and links of a page of an earlier run."""
+        """Restore the words and links of a page that an earlier run of the crawl fetched."""
         assert page.memo is not None
         n = len(page.memo) // 5
         terms = np.frombuffer(page.memo, np.int32, n)
         counts = np.frombuffer(page.memo, np.uint8, n, 4 * n)
-        return self._add_page(page, terms, counts)[1]
+        return self._add_page(page, terms, counts, bool(page.memo[-1]))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[TopicCentroid, Scores]:
-        """Compute the centroid of the first `pages` pages, and the scores of all URLs."""
+        """Return the centroid of the first `pages` pages, and the scores of all URLs."""
         of_pages = self._terms.rows(pages)
         terms, counts = of_pages.indices, self._count.data[: len(of_pages.indices)]
         page = np.repeat(np.arange(pages), of_pages.lengths)
         idf = np.log(max(pages, 1) / np.maximum(np.bincount(terms, minlength=1 << _BITS), 1))
         units = tf_idf(BagRows(terms, counts.astype(np.float64), of_pages.indptr), idf).counts
-        relevant = (self._relevance.data[:pages] > RELEVANT)[page]
-        total = sum_by_group(terms[relevant], units[relevant], 1 << _BITS)
+        chosen = self._chosen.data[:pages][page]
+        total = sum_by_group(terms[chosen], units[chosen], 1 << _BITS)
         length = float(np.linalg.norm(total))
         centroid = total / length if length else total
         cosines = sum_by_group(page, units * centroid[terms], pages)
@@ -101,7 +116,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
 
     def use_model(self, model: TopicCentroid, pages: int) -> Scores:
-        """Use a new centroid, and score the links of pages fetched after the training."""
+        """Use the centroid `model`; return new scores for links found after its computation."""
         self._topic = model
         of_pages = self._terms.rows(self.log.n_pages)
         scores: dict[int, float] = {}
@@ -117,11 +132,12 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         page: JudgedPage | StoredPage,
         terms: NDArray[np.int32],
         counts: NDArray[np.uint8],
+        chosen: bool,
     ) -> tuple[float, Scores]:
         targets = np.unique(page.targets)
         self._terms.append(terms)
         self._count.extend(counts)
-        self._relevance.extend([page.relevance])
+        self._chosen.extend([chosen])
         self.log.add_links(page.url, targets)
         cosine = self._topic.cosine(terms, counts)
         return cosine, self._score_targets(targets, cosine)
@@ -155,12 +171,13 @@ _REMEMBERED = 200_000  # URLs in the cache
 class UrlKeywords(LinkStrategy):
     """The priority of a URL is the share of the topic's keywords that the URL contains.
 
-    The order is that of ``BestFirstCrawlingStrategy`` with a ``KeywordRelevanceScorer`` in
-    crawl4ai (<https://github.com/unclecode/crawl4ai>). A keyword counts if the decoded URL
-    contains it, also within a word, in upper or lower case. Of URLs with equal scores, the URL
-    with fewer clicks from a start page is fetched first. Anchors and relevance do not affect the
-    order. Further ties are broken by order of discovery, not alphabetically as in crawl4ai, and
-    URLs are not fetched in batches of ten.
+    The order of URLs is that of ``BestFirstCrawlingStrategy`` with a ``KeywordRelevanceScorer`` in
+    crawl4ai (<https://github.com/unclecode/crawl4ai>). A keyword counts if it occurs anywhere in
+    the decoded URL, even within a word, in upper or lower case. Of URLs with equal scores, the URL
+    with fewer clicks from a start page is fetched first. Anchor texts and the relevance of pages
+    do not affect the order of URLs. URLs with equal scores and clicks are fetched in the order
+    found, not alphabetically as in crawl4ai. URLs are fetched one by one, not in batches of ten as
+    in crawl4ai.
 
     Parameters
     ----------
@@ -180,7 +197,7 @@ class UrlKeywords(LinkStrategy):
         self._score = lru_cache(_REMEMBERED)(self._balanced if balanced else self._relevance)
 
     def score_links(self, page: JudgedPage) -> Floats:
-        """Score links by their URLs alone."""
+        """Score each link by the share of keywords that the link's URL contains."""
         urls = page.view.links.urls
         scores = np.array([self._score(urls[i]) for i in page.links.tolist()], np.float64)
         return scores - _STEP * (page.depth + 1)
@@ -200,7 +217,7 @@ class UrlKeywords(LinkStrategy):
 
 
 def path_depth(url: str) -> float:
-    """Return 1 for a URL path of three components, and less for longer and shorter paths."""
+    """Return a score of 1 for a URL path of three components, and less for other paths."""
     depth = sum(bool(part) for part in urlsplit(url).path.split("/"))
     return 1.0 / (1.0 + abs(depth - _OPTIMAL_DEPTH))
 
@@ -211,6 +228,6 @@ def file_type_score(url: str) -> float:
 
 
 def freshness(url: str) -> float:
-    """Return 1 for a date of `_THIS_YEAR` in a URL, and 0.1 less for every year before."""
+    """Return a score of 1 for a date of `_THIS_YEAR` in a URL, and 0.1 less per earlier year."""
     found = next((match for pattern in _DATES if (match := pattern.search(url))), None)
     return _UNDATED if found is None else 1.0 - 0.1 * (_THIS_YEAR - int(found[1]))

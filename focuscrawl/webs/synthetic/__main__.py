@@ -1,4 +1,4 @@
-"""``python -m focuscrawl.webs.synthetic``: writes labels and seeds as CSV files."""
+"""The command ``python -m focuscrawl.webs.synthetic``, which writes labels and seeds as CSV."""
 
 from __future__ import annotations
 

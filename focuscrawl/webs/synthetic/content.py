@@ -1,4 +1,4 @@
-"""Content of the synthetic pages, and their HTML in three designs."""
+"""Creates the content of synthetic pages, and renders the content as HTML in three designs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEADS = ("More in", "Compare this with", "Also worth reading:", "As told in", "
 
 
 class Link(NamedTuple):
-    """A link in the content of a page."""
+    """A link in the content of a synthetic page."""
 
     href: str
     text: str
@@ -48,14 +48,14 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Text with links."""
+    """A paragraph of text with links."""
 
     pieces: list[str | Link]
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Links under a heading, each with a snippet, which may be empty.
+    """A list of links with a heading; each link has a snippet of text, which may be empty.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Listing:
 
 @dataclass(slots=True)
 class Content:
-    """All content of a page from top to bottom."""
+    """All content of a synthetic page, from top to bottom."""
 
     page: Page
     navigation: list[Link]
@@ -80,7 +80,7 @@ class Content:
 
 
 class Author:
-    """Generates the content of a page: paragraphs, lists of links, navigation."""
+    """Generates the content of a synthetic page, such as paragraphs and lists of links."""
 
     def __init__(self, places: WebLayout, page: Page) -> None:
         self._places = places
@@ -91,7 +91,7 @@ class Author:
         self._focus = 0.05 + 0.5 * self._draws.unit()
 
     def write(self) -> Content:
-        """Return the content of the page."""
+        """Return the generated content of the page."""
         page = self._page
         content = Content(page, self._navigation(), footer=self._footer())
         body = content.body
@@ -287,12 +287,12 @@ class Author:
 
 
 def render(content: Content) -> str:
-    """Return the HTML of a page."""
+    """Return the HTML of a synthetic page with the given content."""
     return _DESIGNS[content.page.host.style](content)
 
 
 def head(content: Content) -> str:
-    """Return the content of ``<head>`` for all designs."""
+    """Return the HTML inside ``<head>``, which is the same in all designs."""
     page = content.page
     parts = [f"<title>{page.title} | {page.host.title}</title>"]
     if page.host.declared == "meta":
@@ -303,7 +303,7 @@ def head(content: Content) -> str:
 
 
 def anchor(link: Link) -> str:
-    """Return the HTML of a link."""
+    """Return the HTML of a link (element ``a``)."""
     rel = ' rel="nofollow"' if link.nofollow else ""
     return f'<a href="{escape(link.href)}"{rel}>{link.text}</a>'
 

@@ -61,7 +61,7 @@ _ODD_SECTIONS = (1, 1, 1, 3, 3, 5)
 
 
 class Role(IntEnum):
-    """The role of a page on its host."""
+    """The role of a synthetic page on its host, such as home page or article."""
 
     HOME = 0
     SERVICE = 1  # about, privacy
@@ -73,7 +73,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A site of the synthetic web: its size, its topics, and how it serves pages.
+    """A host of the synthetic web, with its size, its topics and its design.
 
     Attributes
     ----------
@@ -110,13 +110,13 @@ class Host:
 
     @property
     def general(self) -> bool:
-        """Whether this is a news site or a shop, with many links to all topics."""
+        """Whether the host is a news site or a shop, with many links to all topics."""
         return self.topic in {NEWS, SHOPPING}
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of the synthetic web.
+    """A page of the synthetic web, with its host, role and topic.
 
     Attributes
     ----------
@@ -136,12 +136,13 @@ class Page:
 
 
 class WebLayout:
-    """All hosts and pages of a web of `blocks` blocks, computed from numbers alone.
+    """Computes the hosts and pages of a synthetic web of `blocks` blocks (groups of hosts).
 
-    A block has 20 hosts with 1,000 pages; all blocks have the same host sizes in the same order. A
-    host has one main topic, to which its even sections belong; odd sections have other topics. The
-    topics of one section of all hosts in a block are a cyclic shift of a list, so subtraction
-    finds "a section about topic t in block b" without a table.
+    A block has 20 hosts with 1,000 pages. All blocks have the same host sizes in the same order. A
+    host has one main topic, to which the sections with even numbers belong. Sections with odd
+    numbers have other topics. In each block, the topics of the k-th section of all hosts are a
+    cyclic shift of one list. So the host with a section about a given topic is computed by
+    subtraction.
     """
 
     def __init__(self, blocks: int, seed: int) -> None:
@@ -161,21 +162,21 @@ class WebLayout:
         return turn
 
     def section_topic(self, host: Host, section: int) -> int:
-        """Return the topic of a section."""
+        """Return the topic of a section of a host."""
         place = host.number % BLOCK_HOSTS
         return SLOTS[(place + self._turn(host.block, section)) % BLOCK_HOSTS]
 
     def host_at(self, block: int, slot: int, section: int = 0) -> Host:
-        """Return the host of `block` whose `section`, if it exists, has topic ``SLOTS[slot]``."""
+        """Return the host in `block` on which the section has the topic ``SLOTS[slot]``."""
         place = (slot - self._turn(block, section)) % BLOCK_HOSTS
         return self.host(block * BLOCK_HOSTS + place)
 
     def portal(self, block: int) -> Host:
-        """Return the directory host of a block."""
+        """Return the host of a block that is a web directory."""
         return self.host_at(block % self.blocks, _PORTAL_SLOT)
 
     def section_pages(self, host: Host, section: int) -> range:
-        """Return the indexes on the host of a section's pages, without the hub page."""
+        """Return the page numbers on the host of the pages in a section, without the hub."""
         begin = FIRST_HUB + host.sections
         content = host.size - begin
         return range(
@@ -184,15 +185,15 @@ class WebLayout:
         )
 
     def page_at(self, host: Host, index: int) -> Page:
-        """Return page `index` of `host`."""
+        """Return the page of `host` with the number `index`."""
         return self.page(host.first + index)
 
     def hub(self, host: Host, section: int) -> Page:
-        """Return the hub of a section."""
+        """Return the hub page of a section, which links to the pages of the section."""
         return self.page_at(host, FIRST_HUB + section)
 
     def section_slug(self, host: Host, section: int) -> str:
-        """Return the folder name of a section."""
+        """Return the folder name of a section in URLs."""
         if host.opaque:
             return SECTION_NAMES[section]
         return f"{TOPICS[self.section_topic(host, section)].leaf.lower()}-{SECTION_NAMES[section]}"
@@ -275,7 +276,7 @@ class WebLayout:
 
 
 class AddressKind(Enum):
-    """The kinds of addresses; the comments show their URLs and responses."""
+    """The kinds of URLs in the synthetic web, such as page URLs and redirects."""
 
     # home page ``/``, hub ``/cycling-guides/``, article ``/cycling-guides/steep-climbs-31.html``;
     # on opaque hosts ``/guides/`` and ``/guides/31.html``; robots.txt forbids ``/members/``
@@ -301,7 +302,7 @@ _SUFFIX = {
 
 
 class Address(NamedTuple):
-    """A parsed URL of the synthetic web.
+    """The parts of a URL of the synthetic web.
 
     Attributes
     ----------
@@ -317,7 +318,7 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The main URL of this address."""
+        """The main (canonical) URL of the address."""
         return f"{self.host.scheme}://{self.host.name}{self.path}"
 
 
@@ -327,7 +328,7 @@ def page_url(page: Page) -> str:
 
 
 def parse_url(url: str, places: WebLayout) -> Address | None:
-    """Parse a normalised URL; return None if the web does not have the URL."""
+    """Parse a normalised URL; return None if the synthetic web does not contain the URL."""
     found = _URL.fullmatch(url)
     if not found or int(found[2]) >= places.hosts:
         return None
@@ -387,7 +388,7 @@ def _content(path: str, query: str, host: Host, places: WebLayout) -> Address | 
 
 
 def write_href(target: Page, source: Host, draws: RandomStream) -> str:
-    """Return the href of a link to `target` on a page of `source`, sometimes an alias."""
+    """Return the ``href`` of a link from `source` to `target`, sometimes an alias URL."""
     path = target.path
     chance = draws.unit()
     article = target.index >= FIRST_HUB + target.host.sections
@@ -414,11 +415,11 @@ def write_href(target: Page, source: Host, draws: RandomStream) -> str:
 
 
 class Targets:
-    """Draws targets for the links of a page.
+    """Chooses random targets for the links of a synthetic page.
 
     Linked pages are more similar in topic than random pages (Davison, SIGIR 2000; Menczer, JASIST
-    2004). Most links lead to the same section, to the topic on other hosts, or to a related
-    topic. Popular hosts and pages get most of the links.
+    2004). Most links of a synthetic page lead to the same section, to the same topic on other
+    hosts, or to a related topic. Popular hosts and pages get most of the links.
     """
 
     def __init__(self, places: WebLayout, page: Page, draws: RandomStream) -> None:
@@ -427,7 +428,7 @@ class Targets:
         self._draws = draws
 
     def same_section(self) -> Page:
-        """Draw a page of the linking page's section; for a home page, of any section."""
+        """Choose a random page in the linking page's section (home page: any section)."""
         host = self._page.host
         section = self._page.section
         if section < 0:
@@ -435,12 +436,12 @@ class Targets:
         return self._in_section(host, section)
 
     def same_host(self) -> Page:
-        """Draw a page of the same host with any topic."""
+        """Choose a random page of the same host, with any topic."""
         host = self._page.host
         return self._in_section(host, self._draws.between(0, host.sections - 1))
 
     def on_topic(self, topic: int) -> Page:
-        """Draw a page from a section about `topic` in a nearby block or on a popular host."""
+        """Choose a random page about `topic` on a host in a nearby block or on a popular host."""
         draws = self._draws
         block = self._block()
         slot = draws.pick(SLOTS_OF[topic])
@@ -453,17 +454,17 @@ class Targets:
         return self._in_section(host, 2 * draws.rank((host.sections + 1) // 2))
 
     def related_topic(self, topic: int) -> Page:
-        """Draw a page about a topic related to `topic`."""
+        """Choose a random page about a topic that is related to `topic`."""
         return self.on_topic(self._draws.pick(RELATED_TOPICS[topic]))
 
     def anywhere(self) -> Page:
-        """Draw a page about any topic, often of a news site or a shop."""
+        """Choose a random page about any topic, often on a news site or in a shop."""
         draws = self._draws
         general = draws.chance(0.3)
         return self.on_topic(draws.pick((NEWS, SHOPPING)) if general else draws.pick(SLOTS))
 
     def home(self, topic: int) -> Page:
-        """Draw the home page of a host whose main topic is `topic`."""
+        """Choose the home page of a random host whose main topic is `topic`."""
         slot = self._draws.pick(SLOTS_OF[topic])
         return self._places.page_at(self._places.host_at(self._block(), slot), 0)
 

@@ -1,4 +1,4 @@
-"""The synthetic web: answers requests with generated pages, with labels and seeds."""
+"""The synthetic web, which answers requests with generated pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MISSING = (
 
 
 def answer(address: Address, places: WebLayout) -> Answer:  # noqa: PLR0911 - one return for each kind
-    """Return the response to a request for `address`."""
+    """Return the response of the synthetic web to a request for `address`."""
     host, number = address.host, address.number
     match address.kind:
         case AddressKind.PAGE | AddressKind.COPY:
@@ -157,16 +157,16 @@ class SyntheticWeb:
         return self._places.pages
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL of this web; None if unknown.
+        """Return each URL as the synthetic web spells it; None for URLs outside the web.
 
-        Known URLs include URLs that `urls` omits: copies, redirects, dead links, endless
-        calendars.
+        The synthetic web also contains URLs that `urls` omits, such as copies, redirects, dead
+        links and endless calendars.
         """
         found = (parse_url(url, self._places) for url in urls)
         return [address.url if address else None for address in found]
 
     def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        """Return the response for a URL that `resolve` returned, or None."""
         address = parse_url(url, self._places)
         return answer(address, self._places) if address and address.url == url else None
 
@@ -176,7 +176,7 @@ class SyntheticWeb:
             yield page_url(self._places.page(number))
 
     def labels(self) -> Iterator[Label]:
-        """Yield the labelled pages, about half of all articles, in a fixed order.
+        """Yield the labels of about half of all articles, in a fixed order.
 
         Home pages, hubs and pages that robots.txt forbids have no labels.
         """
@@ -187,7 +187,8 @@ class SyntheticWeb:
     def seeds(self, topic: str, count: int = 5) -> list[str]:
         """Return the URLs of `count` training examples of `topic` from the whole web.
 
-        The pages are short notes with few links, so the crawl starts with little information.
+        The training examples are short notes with few links, so a crawl from these pages starts
+        with little information.
 
         Raises
         ------

@@ -1,7 +1,7 @@
-"""The vocabulary of the synthetic web: seeded random numbers, topics, words, sentences.
+"""Creates the topics, words and sentences of the synthetic web from seeded random numbers.
 
-Word lists are sorted from frequent to rare. The word lists do not depend on the random state, so a
-critic that was trained on one synthetic web works on all.
+Word lists are sorted from frequent to rare words. The word lists do not depend on the random
+state, so a critic that was trained on one synthetic web also works on other synthetic webs.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ def _units(key: int) -> Iterator[float]:
 
 
 class RandomStream:
-    """A stream of random numbers that depends only on `key`, and not on the machine.
+    """A stream of random numbers that depends only on `key` and is equal on all machines.
 
-    SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) is counter-based: the n-th number is a hash of
-    key + n. Integer operations and exact float products make the result independent of libm.
+    The generator is SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), in which the n-th number is a
+    hash of key + n. The random numbers are computed by integer operations and exact float
+    products, so the numbers do not depend on the C library.
     """
 
     def __init__(self, key: int) -> None:
@@ -67,38 +68,38 @@ class RandomStream:
         self.unit = _units(key).__next__
 
     def chance(self, probability: float) -> bool:
-        """Draw True with `probability`."""
+        """Return True with the given probability."""
         return self.unit() < probability
 
     def between(self, low: int, high: int) -> int:
-        """Draw an integer, low <= n <= high."""
+        """Return a random integer n with `low` <= n <= `high`."""
         return low + int(self.unit() * (high - low + 1))
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of `items` with equal probability."""
+        """Return a random element of `items`, each with the same probability."""
         return items[int(self.unit() * len(items))]
 
     def rank(self, n: int) -> int:
-        """Draw 0 <= rank < n; the density decreases with the square root of the rank."""
+        """Return a random rank from 0 to n - 1, in which low ranks are more probable."""
         return int(self.unit() * self.unit() * n)
 
 
 class HashPicks:
-    """A few small random draws from one 64-bit hash, cheaper than a `RandomStream`."""
+    """Random choices from the bits of one 64-bit hash, which are faster than a `RandomStream`."""
 
     def __init__(self, bits: int) -> None:
         self._bits = bits
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of `items` with equal probability."""
+        """Return one of `items`, chosen by the remaining bits of the hash."""
         self._bits, digit = divmod(self._bits, len(items))
         return items[digit]
 
 
 def repeat_by_zipf(items: Sequence[T]) -> tuple[T, ...]:
-    """Repeat the k-th of `items` in proportion to 1/k, at least once.
+    """Return a list in which the k-th of `items` is repeated in proportion to 1/k.
 
-    A uniform draw from the result then follows Zipf's law approximately.
+    A random element of the list then approximately follows Zipf's law.
     """
     n = len(items)
     return tuple(
@@ -242,7 +243,7 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A leaf of the taxonomy with its words.
+    """A topic (leaf) of the synthetic web's taxonomy, with the words of the topic.
 
     Attributes
     ----------
@@ -399,13 +400,13 @@ def _fill(template: str, word: Callable[[str], str]) -> str:
 
 
 def title(topic: Topic, bits: int) -> str:
-    """Make up a title about `topic` from one 64-bit hash."""
+    """Return a generated title about `topic`, which depends only on a 64-bit hash."""
     digits = HashPicks(bits)
     return _fill(digits.pick(_TITLES), lambda slot: _word(slot, topic, digits))
 
 
 def sentence(topic: int, focus: float, draws: RandomStream) -> str:
-    """Make up a sentence.
+    """Return a generated sentence.
 
     Parameters
     ----------
@@ -432,10 +433,10 @@ def sentence(topic: int, focus: float, draws: RandomStream) -> str:
 
 
 def filler_sentence(draws: RandomStream) -> str:
-    """Make up a sentence without a topic, as on privacy pages."""
+    """Return a generated sentence without a topic, as on privacy pages."""
     return _fill(draws.pick(_CHATTER), lambda slot: _word(slot, TOPICS[0], draws))
 
 
 def slug(text: str) -> str:
-    """Return `text` as it appears in a URL."""
+    """Return `text` in the form that is used in URLs."""
     return _NOT_SLUG.sub("-", text.lower().translate(_PLAIN)).strip("-")
