@@ -1,8 +1,8 @@
 """The configuration of a crawl: declaration and validation of every argument and setting.
 
-Every field of `CrawlConfig` is a setting; fields declared by `_argument` can also be given with
-``-a NAME=VALUE``. `CrawlConfig` is the only source of settings inside the package.
-``python -m focuscrawl.crawl_config docs/reference/settings.md`` updates the tables of that page.
+Every field of `CrawlConfig` is a setting. Fields declared by `_argument` can also be given with
+``-a NAME=VALUE``. The package reads settings only from `CrawlConfig`. The command ``python -m
+focuscrawl.crawl_config docs/reference/settings.md`` updates the tables of the page.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def _scrapy_setting(default: Any, setting: str, text: str) -> Any:
 
 
 class CrawlConfig(BaseModel):
-    """Validated configuration of a crawl.
+    """Validated configuration of a crawl: one field for each argument and setting.
 
-    An instance parses values that are text, and validates all values.
-    `focuscrawl.engine.config_from_settings.read_config` creates an instance from arguments and
+    The constructor parses values that are text, and validates all values. The function
+    `focuscrawl.engine.config_from_settings.read_config` creates a configuration from arguments and
     settings.
 
     Raises
@@ -463,16 +463,16 @@ class CrawlConfig(BaseModel):
 
     @property
     def strategy_options(self) -> dict[str, Any]:
-        """The options of the strategy, with the trained apprentice."""
+        """The options of the strategy, including the trained apprentice if one is given."""
         given = {} if self.apprentice is None else {"begin_with": self.apprentice}
         return {**self.options, **given}
 
     def with_values(self, **values: Any) -> Self:
-        """Return a copy with other values, which are not validated."""
+        """Return a copy with some values replaced; the new values are not validated."""
         return self.model_copy(update=values)
 
     def describe(self) -> str:
-        """Return the values that differ from the defaults, in one line for a ``start`` event.
+        """Return the values that differ from the defaults, in one line, for an event ``start``.
 
         The field `meta` is omitted because it may contain passwords.
         """
@@ -486,7 +486,7 @@ class CrawlConfig(BaseModel):
 
 
 def setting_name(field: str) -> str:
-    """Return the name of a field's setting; without a setting, the name of the field."""
+    """Return the name of the setting for a field, or the field's name if it has no setting."""
     extra = _extra(CrawlConfig.model_fields[field])
     if "scrapy" in extra:
         return str(extra["scrapy"])
@@ -531,7 +531,7 @@ def argument_help(width: int = 96) -> str:
 
 
 def argument_rows() -> str:
-    """Return the rows of the table of arguments in the reference."""
+    """Return the rows of the table of arguments on the reference page of settings."""
     fields = CrawlConfig.model_fields
     return _rows(
         [f"`{name}`", str(fields[name].description), _default(fields[name])] for name in ARGUMENTS
@@ -539,7 +539,7 @@ def argument_rows() -> str:
 
 
 def setting_rows() -> str:
-    """Return the rows of the table of settings in the reference, without arguments."""
+    """Return the rows of the table of settings that are not arguments, for the reference page."""
     fields = {
         setting: CrawlConfig.model_fields[name]
         for setting, name in SETTINGS.items()
@@ -557,7 +557,7 @@ def setting_rows() -> str:
 
 
 def update_tables(document: str) -> str:
-    """Return the text of the reference page with updated tables."""
+    """Return the text of the reference page of settings with updated tables."""
     for heading, rows in (("`-a`", argument_rows()), ("setting", setting_rows())):
         head = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n", document, re.MULTILINE)
         if head is not None:
@@ -571,7 +571,7 @@ def _rows(cells: Iterable[list[str]]) -> str:
 
 
 def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """Describe the values that a field accepts."""
+    """Describe which values a field accepts, from the type annotation of the field."""
     for each in (*metadata, *get_args(annotation)):
         if isinstance(each, ValueParser):
             return each.expected

@@ -1,4 +1,4 @@
-"""The class `Apprentice` scores URLs and is trained during a crawl; functions save and read it."""
+"""The class `Apprentice`, which scores URLs and is trained online, and its files."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ class Apprentice:
     `focuscrawl.apprentice.options.INPUTS`. Before the first training, the prior weights of the
     inputs (`PRIOR_WEIGHTS`) determine the scores of queued URLs.
 
-    Training uses the inputs that a URL had when the URL was fetched. Hence the input "relevance
-    rate of the directory" of a URL never includes the relevance of the URL's own page.
+    Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
+    the directory" of a URL never includes the relevance of the URL's own page.
 
     Attributes
     ----------
@@ -319,7 +319,7 @@ class Apprentice:
     def load(self, state: bytes) -> int:
         """Load the model that the last training of the resumed crawl produced.
 
-        Afterwards the resumed crawl must repeat the calls of `observe` and `expand` for all its
+        After `load`, the resumed crawl must repeat the calls of `observe` and `expand` for all its
         fetches. Return the number of fetches at the time when the crawl started to use the model.
         """
         learned, since = (unpack_finite_arrays(part) for part in split_packs(state))

@@ -152,7 +152,7 @@ def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bo
 
 
 class InstanceCache:
-    """Creates training instances of URLs, and reuses the instances from the previous training.
+    """Creates training instances of URLs; reuses instances that an earlier training created.
 
     Parameters
     ----------

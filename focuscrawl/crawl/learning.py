@@ -26,8 +26,8 @@ class Learning(Part):
     """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
     In a replay, a new model takes effect a fixed number of fetches after its training started
-    (`Strategy.lag`). The replay waits for the training if necessary. Hence all replays of the same
-    crawl have the same results. In a live crawl, a new model takes effect immediately.
+    (`Strategy.lag`). The replay waits for the training if necessary. All replays of the same crawl
+    have the same results. In a live crawl, a new model takes effect immediately.
 
     Attributes
     ----------

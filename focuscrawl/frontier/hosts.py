@@ -1,4 +1,4 @@
-"""The hosts of the frontier: their queues, and the back-off after failures."""
+"""The hosts of the frontier: their queues, and their back-off after failures."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class NameTable:
         return self._names[i]
 
     def get(self, name: str) -> int | None:
-        """Return the id of `name`, None if the name has no id."""
+        """Return the id of `name`; None if `name` has no id."""
         return self._ids.get(name)
 
     def add(self, name: str) -> tuple[int, bool]:
-        """Return the id of `name`, and whether the id is new."""
+        """Return the id of `name`, and True if the name has just got the id."""
         new = len(self._names)
         i = self._ids.setdefault(name, new)
         if i == new:
@@ -53,11 +53,11 @@ class NameTable:
 
 
 class Host:
-    """The queue of a host and its politeness state.
+    """The queued links of a host, and its politeness state (delay, requests in flight).
 
-    Links from the last sorting of the whole frontier are in a sorted run, and later links are in a
-    heap. An entry is outdated if its URL has left the queue or has another key. Outdated entries
-    stay and are skipped.
+    Links from the last sorting of the whole frontier are in a sorted list, and later links are in
+    a heap. An entry of the queue is outdated if its URL has left the queue or has another score.
+    Outdated entries stay in the queue, and are skipped.
 
     Attributes
     ----------
@@ -99,25 +99,25 @@ class Host:
         heapq.heappush(self._heap, entry)
 
     def drop_best(self, best: Entry) -> None:
-        """Remove the entry that `best` returned."""
+        """Remove the link that `best` returned."""
         if self._heap and self._heap[0] == best:
             heapq.heappop(self._heap)
         else:
             self._at += 1
 
     def clear(self) -> list[Entry]:
-        """Remove all entries; return the heap, because freeing the heap takes time."""
+        """Remove all links of the host; return the heap, because freeing its memory takes time."""
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace the sorted run by new entries, which must be sorted best first."""
+        """Replace the sorted list of links; the new entries must be sorted, the best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
-        """Return the best link, or None; `keys` and `state` have the entries of all URLs by id."""
+        """Return the best link, or None; `keys` and `state` have an entry for each URL id."""
         heap = self._heap
         if len(heap) > 4 * self.queued + 64:
             heap = self._heap = [
@@ -162,7 +162,7 @@ class HostBackoff:
         self._in_a_row: Counter[int] = Counter()
 
     def record_answer(self, host: int) -> None:
-        """Forget the failures of `host`."""
+        """Reset the count of failures of `host` after a response."""
         self._in_a_row.pop(host, None)
 
     def record_failure(self, host: int, retry_after: float | None = None) -> float:
@@ -188,7 +188,7 @@ class HostBackoff:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Return the seconds from `now` in a ``Retry-After`` header; None if the header is invalid."""
+    """Return the delay in seconds that a header ``Retry-After`` asks for; None if invalid."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text[:18])  # larger numbers would overflow

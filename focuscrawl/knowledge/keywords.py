@@ -1,4 +1,4 @@
-"""Keywords of a topic, and candidate start URLs from the results of a search engine."""
+"""Keywords of a topic, and candidates for start pages from the results of a search engine."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ _MAX_BYTES = 50_000_000  # of a search result
 
 
 class WordCount(NamedTuple):
-    """Numbers of relevant and of other pages that have a word in titles, headings or anchors."""
+    """Numbers of relevant and other pages with a word in their titles, headings or link texts."""
 
     relevant: int
     other: int
 
 
 def distinct_words(texts: Sequence[str]) -> set[str]:
-    """Return the distinct words of texts, without numbers and single letters."""
+    """Return the distinct words in texts, without numbers and single letters."""
     tokens, _ = tokenize(list(texts))
     return {word for word in tokens if len(word) >= _MIN_LENGTH and not word.isdecimal()}
 
 
 class Keywords:
-    """Keywords of a topic with weights above 0.
+    """Keywords of a topic with their weights, which are above 0.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Keywords:
 
     @classmethod
     def from_topics(cls, topics: Iterable[str]) -> Keywords:
-        """Return the words of topic names with the weight 1, for the first crawl of a topic.
+        """Return the words of topic names, each with the weight 1, for the first crawl of a topic.
 
         The name of a topic is the last descriptive part of its path: ``Sports`` for
         ``/Sports/Other``, no name for ``/good``.
@@ -83,12 +83,12 @@ class Keywords:
 
     @classmethod
     def from_phrases(cls, phrases: Sequence[str]) -> Keywords:
-        """Return the words of phrases, with the weight 1."""
+        """Return the words of phrases, each with the weight 1."""
         return cls(dict.fromkeys(distinct_words(phrases), 1.0))
 
     @classmethod
     def merge(cls, *sources: Mapping[str, float]) -> Keywords:
-        """Return the words of several sources, each word with its largest weight."""
+        """Return the keywords of several sources, each word with its largest weight."""
         weights: dict[str, float] = {}
         for source in sources:
             for word, weight in source.items():
@@ -99,7 +99,7 @@ class Keywords:
     def from_counts(
         cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MAX_KEYWORDS
     ) -> Keywords:
-        """Choose the words that distinguish relevant pages from other pages.
+        """Choose the words that best distinguish relevant pages from other pages as keywords.
 
         The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
         the share of relevant pages with the word and q is the share of other pages with the word.
@@ -129,7 +129,7 @@ class Keywords:
         return cls({word: weight / top for word, weight in best})
 
     def similarity(self, texts: Sequence[str]) -> Floats:
-        """Return the cosine similarity of the keywords with the distinct words of each text.
+        """Return the cosine similarity between the keywords and the distinct words of each text.
 
         Returns
         -------
@@ -147,7 +147,7 @@ class Keywords:
 
 
 class Candidate(NamedTuple):
-    """A possible start page from the results of a search engine."""
+    """A candidate for a start page, from the results of a search engine."""
 
     url: str
     title: str
@@ -157,10 +157,10 @@ class Candidate(NamedTuple):
 def rank_candidates(
     candidates: Sequence[Candidate], keywords: Keywords
 ) -> list[tuple[Candidate, float]]:
-    """Return candidates with their similarity to the keywords, the most similar first.
+    """Return start page candidates with their similarity to the keywords, most similar first.
 
-    Candidates without a keyword in title and description are left out. Candidates with equal
-    similarity keep their order.
+    Candidates without a keyword in title or description are left out. Candidates with equal
+    similarity stay in their order.
     """
     texts = [f"{each.title} {each.description}" for each in candidates]
     scores = keywords.similarity(texts).tolist()
@@ -169,7 +169,7 @@ def rank_candidates(
 
 
 def read_candidates(source: str, query: str) -> list[Candidate]:
-    """Read candidate start pages; each normalised URL is returned once.
+    """Read candidates for start pages from a file; each normalised URL is returned once.
 
     Parameters
     ----------
