@@ -13,7 +13,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlencode
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -125,19 +124,6 @@ def routes(context: StudioContext) -> list[Route]:
         small = fetched <= _MAX_AUTOMATIC
         return about | {"fetched": fetched, "small": small, "enough": _APPLY_AFTER}
 
-    def judgements(request: Request) -> dict[str, Any]:
-        crawl, query = context.requested_crawl(request), request.query_params
-        with closing(open_store(crawl.path)) as store:
-            return list_judgements(store, crawl.path, query)
-
-    def shown_judgements(request: Request) -> dict[str, Any]:
-        crawl, query = context.requested_crawl(request), dict(request.query_params)
-        found = judgements(request)
-        query["n"] = str(len(found["rows"]) + _N_LISTED)
-        more = f"{context.base}/parts/crawls/{quote(crawl.name)}/judgements?{urlencode(query)}"
-        filtered = bool(query.get("q") or query.get("verdict"))
-        return found | {"crawl": crawl.name, "more": more, "filtered": filtered}
-
     def shown_question(request: Request) -> dict[str, Any]:
         return shown(request) | next_question(request)
 
@@ -147,14 +133,35 @@ def routes(context: StudioContext) -> list[Route]:
         post_route(f"{PREFIX}{one}/follow", apply),
         Route(f"{PREFIX}{one}/question", json_endpoint(question)),
         Route(f"{PREFIX}{one}/moved", json_endpoint(effect)),
-        Route(f"{PREFIX}{one}/judgements", json_endpoint(judgements)),
-        Route(f"/parts{one}/judgements", context.page_endpoint("judgements", shown_judgements)),
+        *_judgement_routes(context),
         Route(f"{one}/judge", context.page_endpoint("crawl_judge", shown)),
         Route(f"/parts{one}/question", context.page_endpoint("crawl_question", shown_question)),
         Route(
             f"/parts{one}/moved",
             context.page_endpoint("crawl_moved", lambda request: shown(request) | effect(request)),
         ),
+    ]
+
+
+def _judgement_routes(context: StudioContext) -> list[Route]:
+    """Return the routes of the list of judgements of a crawl."""
+
+    def judgements(request: Request) -> dict[str, Any]:
+        crawl = context.requested_crawl(request)
+        with closing(open_store(crawl.path)) as store:
+            return list_judgements(store, crawl.path, request.query_params)
+
+    def shown(request: Request) -> dict[str, Any]:
+        crawl, query = context.requested_crawl(request), dict(request.query_params)
+        found = judgements(request)
+        filtered = bool(query.get("q") or query.get("verdict"))
+        query["n"] = str(len(found["rows"]) + _N_LISTED)
+        return found | {"crawl": crawl.name, "query": query, "filtered": filtered}
+
+    one = "/crawls/{name:path}/judgements"
+    return [
+        Route(f"{PREFIX}{one}", json_endpoint(judgements)),
+        Route(f"/parts{one}", context.page_endpoint("judgements", shown)),
     ]
 
 
