@@ -88,11 +88,12 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
         [each["word"] for each in reasons[side][:_N_WORDS] if abs(each["weight"]) >= _SMALLEST]
         for side in ("on", "off")
     )
-    on_text = f"these words: {', '.join(on)}" if on else "none of its words"
-    off_text = f"these words: {', '.join(off)}" if off else "none of its words"
+    for which, words in (("for", on), ("against", off)):
+        if words:
+            found.append(f"Words that speak {which} the topic: {', '.join(words)}.")
+        else:
+            found.append(f"No word speaks {which} the topic.")
     meaning = reasons["meaning"]
-    found.append(f"For the topic {'speak' if on else 'speaks'} {on_text}.")
-    found.append(f"Against the topic {'speak' if off else 'speaks'} {off_text}.")
     if abs(meaning) >= _SMALLEST:
         near = "close to" if meaning > 0 else "far from"
         found.append(f"In its meaning, the whole text is {near} the topic.")

@@ -24,6 +24,7 @@ from focuscrawl.studio import (
     exports,
     judging,
     listing,
+    overview,
     topic_routes,
 )
 from focuscrawl.studio.access import Access, AccessMiddleware, load_token
@@ -80,6 +81,7 @@ def make_application(context: StudioContext, access: Access) -> Starlette:
             *explore_routes.routes(context),
             *exports.routes(context),
             *listing.routes(context),
+            *overview.routes(context),
             *asset_routes(),
         ],
         middleware=[

@@ -54,6 +54,7 @@ class _Column(NamedTuple):
     is_number: bool = False
     is_optional: bool = True
     starts_ascending: bool = False
+    is_shown: bool = True  # until a person chooses columns
 
 
 class _Table(NamedTuple):
@@ -81,7 +82,7 @@ TABLES = {
             _Column("page", "Page", is_optional=False),
             _Column("score", "Score", "score", is_number=True),
             _Column("class", "Class"),
-            _Column("host", "Host", "host", starts_ascending=True),
+            _Column("host", "Host", "host", starts_ascending=True, is_shown=False),
             _Column("fetch", "Fetch", "newest", is_number=True),
             _Column("outcome", "Outcome"),
         ),
@@ -99,7 +100,7 @@ TABLES = {
         (
             _Column("score", "Score", "score", is_number=True, is_optional=False),
             _Column("url", "URL", is_optional=False),
-            _Column("host", "Host", "host", starts_ascending=True),
+            _Column("host", "Host", "host", starts_ascending=True, is_shown=False),
             _Column("state", "State"),
             _Column("depth", "Clicks from a start page", is_number=True),
             _Column("found", "Found", "newest", is_number=True),

@@ -5,10 +5,13 @@
 
 function hiddenColumns(table) {
   try {
-    return new Set(JSON.parse(localStorage.getItem(`hidden-${table}`) || "[]"));
+    const hidden = JSON.parse(localStorage.getItem(`hidden-${table}`));
+    if (hidden) return new Set(hidden);
   } catch {
-    return new Set();
+    // the choice cannot be read: show the first columns
   }
+  const boxes = [...document.querySelectorAll("[data-shows]")].filter((each) => !each.defaultChecked);
+  return new Set(boxes.map((each) => each.dataset.shows));
 }
 
 function showColumns() {
@@ -83,9 +86,8 @@ document.addEventListener("click", (event) => {
   if (!link || !drawer || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
   event.preventDefault();
   if (!drawer.contains(link)) drawer.showPopover();
-  drawer.scrollTop = 0;
-  drawer.focus();
-  htmx.ajax("GET", link.dataset.drawer, { target: "#drawer-content", swap: "innerHTML" });
+  drawer.focus({ preventScroll: true });
+  htmx.ajax("GET", link.dataset.drawer, { target: "#drawer-content", swap: "innerHTML scroll:#drawer:top" });
 });
 
 // -- short tables, all rows of which are on the page: sorted and filtered here
