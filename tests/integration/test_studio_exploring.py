@@ -72,7 +72,7 @@ def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
     expect(page.get_by_text("left the frontier")).to_be_visible()
     expect(page.get_by_role("region", name="links on the page", exact=True)).to_be_visible()
     page.get_by_role("link", name="Frontier").press("Enter")
-    expect(page.get_by_label("State")).to_have_value("queued")
+    expect(page.locator("#kind")).to_have_value("queued")
     expect(page.locator("#rows")).to_contain_text("URLs in total")
     page.get_by_label("Part of the host name").fill("nobody.example")
     expect(page.locator("#rows")).to_contain_text("No rows match")
