@@ -303,7 +303,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Add start pages to TOPIC.toml: the search results most similar to the topic.
+    """Search for start pages, and add the results most similar to the topic to TOPIC.toml.
 
     The similarity of a search result is computed from its title and description. The command
     compares a search result with the words in TOPIC.toml and the most typical words of the
@@ -437,15 +437,15 @@ def classify(
 @click.option(
     "--mark",
     metavar="CLASSES",
-    help="Relevant classes of PAGES.csv, separated by commas.  [default: the subclasses of "
-    "relevant classes]",
+    help="Classes of PAGES.csv that are relevant, separated by commas.  [default: all new "
+    "subclasses of classes that are relevant already]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Move example pages of TOPIC.toml to subclasses, to other classes or to new classes.
 
     PAGES.csv has a column url and a column topic, which contains the path of the page's class.
-    Examples of a split class that are not in PAGES.csv form the subclass Other. The option --mark
-    names the classes of PAGES.csv that are relevant.
+    If PAGES.csv moves examples of a class to subclasses, the remaining examples of the class form
+    the subclass Other.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
