@@ -135,6 +135,8 @@
     text("recent", number(state.recent_harvest_rate));
     text("speed", state.running ? number(state.pages_per_second, 1) : "–");
     const waiting = state.waiting;
+    show("targets", state.targets !== null);
+    text("targets-found", state.targets || "");
     text("waiting", waiting.at === null ? "–" : whole(waiting.total));
     show("pause", state.running && state.wanted !== "pause");
     show("resume", state.wanted === "pause");
