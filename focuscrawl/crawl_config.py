@@ -110,9 +110,9 @@ class CrawlConfig(BaseModel):
     topic: Text = _argument(
         "",
         "relevant topics: paths of classes of the critic, separated by commas, such as "
-        "`/Sports/Cycling`. Subtopics of a relevant topic are relevant as well. A few-shot "
-        "critic has a single topic, by default `/good`. If the critic is a Python callable, the "
-        "topic may have any name",
+        "`/Sports/Cycling`. Subtopics of a relevant topic are relevant as well. A critic trained "
+        "from a few examples has a single topic, by default `/good`. If the critic is a Python "
+        "callable, the topic may have any name",
         unset="required",
     )
     seeds: Text | None = _argument(
@@ -143,10 +143,10 @@ class CrawlConfig(BaseModel):
         "recording (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
         "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or "
         "`INDEX,BASE`; paths or URIs). The synthetic web `demo` has 3,000 pages, and "
-        "`demo:SCALE` has SCALE times as many. Append `@VERSION` to the name of a web to "
-        "simulate a [later version of the web](../how-to/recrawls.md#a-web-that-changes), with "
-        "changed pages. A crawl of a recording uses the network only for archives named by a "
-        "URI",
+        "`demo:SCALE` has SCALE times as many. The suffix `@VERSION`, as in `demo@2`, "
+        "simulates a [later state of the recording](../how-to/recrawls.md#a-web-that-changes), "
+        "in which some pages have changed. A crawl of a recording uses the network only for "
+        "archives named by a URI",
         unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
         "of the live Web",
     )
@@ -188,7 +188,8 @@ class CrawlConfig(BaseModel):
         (),
         "[URL patterns to skip](../how-to/scope.md#scope): parts of URLs separated by commas, or "
         "a file with one pattern per line. In a pattern, `*` matches any text, and `$` matches "
-        "the end of the URL. The argument `deny` does not apply to requests of your own spider",
+        "the end of the URL. The argument `deny` does not apply to requests that your own "
+        "spider creates",
         unset="none",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
@@ -223,7 +224,7 @@ class CrawlConfig(BaseModel):
         (),
         "URL patterns of [links to "
         "follow](../tutorials/scrapy-project.md#links-you-did-not-ask-for), written as for "
-        "`deny`. The patterns do not apply to requests of your own spider",
+        "`deny`. The patterns do not apply to requests that your own spider creates",
         unset="all",
     )
     any_media: Flag = _setting(
@@ -521,7 +522,7 @@ def argument_help(width: int = 96) -> str:
         field = CrawlConfig.model_fields[name]
         default = _default(field)
         shown = default if default == "required" else f"default: {default}"
-        text = f"{field.description} ({shown})"
+        text = f"{field.description}. [{shown}]"
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
         head = f"  -a {name}=..."
         indent = " " * 24

@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from focuscrawl.page.metadata import HeaderLinks
+from focuscrawl.page.parse import parse_selector
 from focuscrawl.store import AnswerRow, PageRow
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from parsel import Selector
 
     from focuscrawl.page import PageView
     from focuscrawl.store.schema import LinkRow
@@ -186,6 +189,17 @@ class PageVisit(Visit):
         self.better_host: str | None = None
         self.final_relevance: float | None = None
         self.events: list[tuple[str, str]] = []
+
+    @cached_property
+    def selector(self) -> Selector:
+        """Selector of the HTML page, which is parsed again at the first use.
+
+        Raises
+        ------
+        focuscrawl.page.ParseLimitError
+            If the parse may take more than about a second.
+        """
+        return parse_selector(self.download.body, self.download.encoding)
 
     @property
     def is_duplicate(self) -> bool:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from scrapy.core import engine
+from scrapy.http import HtmlResponse
 
 from focuscrawl.settings import DOWNLOADER_MIDDLEWARES, ITEM_PIPELINES
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from . import warm
 from .running import ROOT, Kept, Run, crawl, environment, refused, words
@@ -76,6 +78,20 @@ def test_what_a_pipeline_drops_is_recorded_and_no_item(
     sources = {source for (source,) in kept.query("SELECT DISTINCT source FROM links")}
     assert sources
     assert not sources & dropped  # their links are not followed
+
+
+def test_a_pipeline_queries_the_page_as_in_scrapy(demo: dict[str, str], tmp_path: Path) -> None:
+    given = between(300, "Headlines")
+    kept = crawl(tmp_path / "crawl", **given, **demo, budget=BUDGET).kept
+    titles = dict(kept.query("SELECT url, title FROM pages WHERE title IS NOT NULL"))
+    web = SyntheticWeb()
+    assert len(titles) > 20
+    for url, title in titles.items():
+        answer = web.fetch(url)
+        assert answer is not None
+        page = HtmlResponse(url, body=answer.body, headers=dict(answer.headers))
+        expected = f"{page.css('h1::text').get()} {page.xpath('//link/@href').getall()}"
+        assert title == expected
 
 
 @pytest.mark.parametrize(
