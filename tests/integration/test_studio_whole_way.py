@@ -176,7 +176,7 @@ class Way:
         """Make a collection, and return the file that is downloaded."""
         page = self.page
         self.link("Export")
-        page.get_by_label("File format").select_option("jsonl")
+        page.get_by_label("JSON lines").check()
         page.get_by_label("Minimum relevance").fill("0.95")
         self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
