@@ -236,6 +236,7 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             if PICTURES:
                 way.read()
             page.goto(root)
+            way.expect(page.get_by_text("in 1 crawl")).to_be_visible()
             picture(page, "overview")
             way.button("Activity")
             picture(page, "activity")
