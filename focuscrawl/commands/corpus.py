@@ -38,7 +38,7 @@ from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.words import count_words
 from focuscrawl.report.crawl_plan import start_pages
-from focuscrawl.report.outcomes import PAGE, stop_reason
+from focuscrawl.report.outcomes import HARVEST_FELL, PAGE, stop_reason
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -112,10 +112,14 @@ class CorpusFolder:
         self.order = path / "corpus.json"
         self.topic = path / "topic.toml"
         self.answers = path / "search.jsonl"
-        self.candidates = path / "candidates.csv"
         self.plan = path / "plan.json"
         self.crawl = path / "crawl"
         self.log = self.crawl / "crawl.log"
+
+    def candidates(self) -> Path:
+        """Return a new file for the judged candidates of a search."""
+        number = 1 + len([*self.path.glob("candidates*.csv")])
+        return self.path / ("candidates.csv" if number == 1 else f"candidates-{number}.csv")
 
     def critics(self) -> list[Path]:
         """Return the folders of the critics, from the oldest to the latest."""
@@ -133,6 +137,14 @@ class CorpusFolder:
     def recordings(self) -> list[Path]:
         """Return the recordings of the fetched candidates."""
         return sorted(self.path.glob(".examples/*/pages.warc.gz"))
+
+    def known_source(self) -> str | None:
+        """Return the source of start pages of the corpus in the folder, if any."""
+        try:
+            known = json.loads(self.order.read_text(encoding="utf-8"))
+            return str(known["search"]) if known["search"] else None
+        except (OSError, ValueError, TypeError, LookupError):
+            return None
 
     def open(self, order: CorpusOrder) -> None:
         """Create the folder, or check that the folder has the files of the same order.
@@ -264,15 +276,18 @@ def corpus(
     wrong = [url for url in given if normalize(url) is None]
     if wrong:
         raise UserError(f"{wrong[0]:.200} is no http(s) URL: start pages begin with https://")
+    files = CorpusFolder(folder or _default_folder(out))
+    further = search or (default_source() if search_more else None)
+    if search_more and further is None:
+        raise UserError("--search-more needs a source: set FOCUSCRAWL_SEARXNG_URL, or --search")
     if search is None and not given:
-        search = default_source()
+        search = files.known_source() or default_source()
         if search is None:
             raise UserError(
                 "no start pages: give URLs of pages on the topic, set FOCUSCRAWL_SEARXNG_URL to "
                 "an instance of SearXNG, or name another source with --search"
             )
     order = CorpusOrder(keywords=keywords, urls=given, search=search, **options)
-    files = CorpusFolder(folder or _default_folder(out))
     files.open(order)
     run = _CorpusRun(order, files, settings, {"budget": str(pages), "stop": stop})
     run.define_topic()
@@ -281,7 +296,7 @@ def corpus(
     if dry_run:
         click.echo(f"\nNext: {command}")
         return
-    run.crawl(search_more=search_more)
+    run.crawl(further)
     if run.stopped in _STOPPED_EARLY:
         click.echo(f"The crawl was interrupted. To resume it: {command}", err=True)
         return
@@ -335,7 +350,7 @@ class _CorpusRun:
             tuples = make_tuples(
                 parse_phrases(order.keywords), order.tuples, order.tuple_size, order.random_state
             )
-            candidates, refused = self._search(phrases, tuples)
+            candidates, refused = self._search(order.search, phrases, tuples)
         pages = [*order.urls, *(each.url for each in candidates)]
         definition = TopicDefinition(
             web=order.web if order.web and "://" not in order.web else None,
@@ -351,11 +366,11 @@ class _CorpusRun:
             critic = load_trained(str(first), order.topic)
             judged = judge_candidates(candidates, webs, critic, errors)
             accepted = [each.url for each in judged if not each.reason]
-            self._report_candidates([*judged, *refused])
+            table = self._report_candidates([*judged, *refused])
             if not accepted and not order.urls:
                 raise UserError(
-                    f"none of {pluralize(len(judged), 'candidate')} is on the topic: see "
-                    f"{files.candidates}; use other keywords, or give URLs of pages on the topic"
+                    f"none of {pluralize(len(judged), 'candidate')} is on the topic: see {table}; "
+                    "use other keywords, or give URLs of pages on the topic"
                 )
             seeds = tuple(dict.fromkeys([*order.urls, *accepted]))
             definition = replace(definition, seeds=seeds, good=seeds)
@@ -363,27 +378,25 @@ class _CorpusRun:
         write_definition(definition, files.topic)
 
     def _search(
-        self, phrases: Sequence[str], tuples: Sequence[str]
+        self, source: str, phrases: Sequence[str], tuples: Sequence[str]
     ) -> tuple[list[Candidate], list[JudgedCandidate]]:
         """Ask the source for candidates; return the chosen and the refused candidates."""
-        order = self._order
-        assert order.search is not None
-        with closing(ProgressBar(f"Asking {order.search}", unit="queries")) as progress:
+        with closing(ProgressBar(f"Asking {source}", unit="queries")) as progress:
             asked = ask_queries(
-                order.search,
+                source,
                 phrases,
                 tuples,
-                order.results,
+                self._order.results,
                 record=self._files.answers,
                 agent=self._agent,
                 progress=progress,
             )
         for problem in asked.problems:
             click.echo(f"Warning: {one_line(problem)}", err=True)
-        chosen, refused = choose_candidates(asked.answers, order.per_site)
+        chosen, refused = choose_candidates(asked.answers, self._order.per_site)
         if not chosen:
             raise UserError(
-                f"{order.search} found nothing for {pluralize(len(asked.queries), 'query')}: use "
+                f"{source} found nothing for {pluralize(len(asked.queries), 'query')}: use "
                 "other keywords, or give URLs of pages on the topic"
             )
         return chosen, [
@@ -425,13 +438,14 @@ class _CorpusRun:
         print_unread_examples(definition.good, trained)
         warn_of_missing_embeddings(trained)
 
-    def _report_candidates(self, judged: Sequence[JudgedCandidate]) -> None:
-        """Print the refused candidates, and write all candidates to a CSV file."""
+    def _report_candidates(self, judged: Sequence[JudgedCandidate]) -> Path:
+        """Print the refused candidates, and write all candidates to a new CSV file."""
+        table = self._files.candidates()
         accepted = [each for each in judged if not each.reason]
         hosts = {host(each.url) for each in accepted}
         click.echo(
             f"{pluralize(len(accepted), 'start page')} on {pluralize(len(hosts), 'host')} of "
-            f"{pluralize(len(judged), 'candidate')}; refused ({self._files.candidates}):"
+            f"{pluralize(len(judged), 'candidate')}; refused ({table}):"
         )
         refused = [each for each in judged if each.reason]
         for each in refused[:_SHOWN]:
@@ -445,7 +459,8 @@ class _CorpusRun:
         for each in judged:
             value = "" if each.relevance is None else f"{each.relevance:.3f}"
             writer.writerow([*map(escape_csv_cell, (each.url, each.title)), value, each.reason])
-        write_atomically(self._files.candidates, text.getvalue())
+        write_atomically(table, text.getvalue())
+        return table
 
     # -- plan and crawl --------------------------------------------------------------------
 
@@ -477,25 +492,26 @@ class _CorpusRun:
         write_atomically(self._files.plan, json.dumps(plan.to_dict(), indent=1) + "\n")
         print_plan(plan, budget)
 
-    def crawl(self, *, search_more: bool) -> None:
-        """Crawl; with `search_more`, search again when the crawl stops before its budget."""
+    def crawl(self, source: str | None) -> None:
+        """Crawl; search a source again when the harvest falls or a stop rule applies."""
         for searches in range(1 + _SEARCHES):
-            self._crawl_once()
-            if not search_more or self._order.search is None or searches == _SEARCHES:
+            may_search = source is not None and searches < _SEARCHES
+            self._crawl_once(f"FOCUSCRAWL_STOP_AT_ALARM={may_search:d}")
+            if source is None or not may_search or self.stopped in (*_STOPPED_EARLY, "budget"):
                 return
-            if self.stopped in (*_STOPPED_EARLY, "budget") or not self._find_more():
+            if not self._find_more(source) and self.stopped != HARVEST_FELL:
                 return
 
-    def _crawl_once(self) -> None:
+    def _crawl_once(self, *settings: str) -> None:
         files = self._files
         files.crawl.mkdir(exist_ok=True)
         click.echo(f"Crawling into {files.crawl}; log: {files.log}", err=True)
-        run_crawl(self._arguments, [f"LOG_FILE={files.log}", *self._settings])
+        run_crawl(self._arguments, [f"LOG_FILE={files.log}", *settings, *self._settings])
         with closing(open_store(files.crawl)) as store:
             self.stopped = stop_reason(store)
 
-    def _find_more(self) -> bool:
-        """Search with words of the relevant pages; return whether new start pages were found."""
+    def _find_more(self, source: str) -> bool:
+        """Search with words of the relevant pages; return whether start pages were found."""
         files, order = self._files, self._order
         known = read_definition(files.topic)
         with closing(open_store(files.crawl)) as store:
@@ -504,7 +520,11 @@ class _CorpusRun:
         if not queries:
             return False
         click.echo(f"Searching for {'; '.join(queries)}", err=True)
-        candidates, refused = self._search(queries, ())
+        try:
+            candidates, refused = self._search(source, queries, ())
+        except UserError as error:  # the crawl has found enough for an export
+            click.echo(f"Warning: {error}", err=True)
+            return False
         new = [each for each in candidates if each.url not in fetched.union(known.seeds)]
         if not new:
             return False
@@ -565,6 +585,7 @@ class _CorpusRun:
 
 def _describe_quality(quality: Any) -> str:
     if quality.precision is None:
-        return f"precision not measured ({quality.why_not})"
+        why_not = quality.why_not or "no page is judged off topic"
+        return f"precision not measured: {why_not}"
     value, low, high = quality.precision
     return f"precision {value:.2f} ({low:.2f}–{high:.2f})"
