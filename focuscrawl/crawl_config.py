@@ -1,8 +1,8 @@
 """The configuration of a crawl: declaration and validation of every argument and setting.
 
-Every field of `CrawlConfig` is a setting; fields declared by `_argument` can also be given with
-``-a NAME=VALUE``. `CrawlConfig` is the only source of settings inside the package.
-``python -m focuscrawl.crawl_config docs/reference/settings.md`` updates the tables of that page.
+Every field of `CrawlConfig` is a setting. Fields declared by `_argument` can also be given with
+``-a NAME=VALUE``. The package reads settings only from `CrawlConfig`. The command ``python -m
+focuscrawl.crawl_config docs/reference/settings.md`` updates the tables of the page.
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def _scrapy_setting(default: Any, setting: str, text: str) -> Any:
 
 
 class CrawlConfig(BaseModel):
-    """Validated configuration of a crawl.
+    """Validated configuration of a crawl: one field for each argument and setting.
 
-    An instance parses values that are text, and validates all values.
-    `focuscrawl.engine.config_from_settings.read_config` creates an instance from arguments and
+    The constructor parses values that are text, and validates all values. The function
+    `focuscrawl.engine.config_from_settings.read_config` creates a configuration from arguments and
     settings.
 
     Raises
@@ -110,9 +110,9 @@ class CrawlConfig(BaseModel):
     topic: Text = _argument(
         "",
         "relevant topics: paths of classes of the critic, separated by commas, such as "
-        "`/Sports/Cycling`. Subtopics of a relevant topic are relevant as well. A few-shot "
-        "critic has a single topic, by default `/good`. If the critic is a Python callable, the "
-        "topic may have any name",
+        "`/Sports/Cycling`. Subtopics of a relevant topic are relevant as well. A critic trained "
+        "from a few examples has a single topic, by default `/good`. If the critic is a Python "
+        "callable, the topic may have any name",
         unset="required",
     )
     seeds: Text | None = _argument(
@@ -143,10 +143,10 @@ class CrawlConfig(BaseModel):
         "recording (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
         "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or "
         "`INDEX,BASE`; paths or URIs). The synthetic web `demo` has 3,000 pages, and "
-        "`demo:SCALE` has SCALE times as many. Append `@VERSION` to the name of a web to "
-        "simulate a [later version of the web](../how-to/recrawls.md#a-web-that-changes), with "
-        "changed pages. A crawl of a recording uses the network only for archives named by a "
-        "URI",
+        "`demo:SCALE` has SCALE times as many. The suffix `@VERSION`, as in `demo@2`, "
+        "simulates a [later state of the recording](../how-to/recrawls.md#a-web-that-changes), "
+        "in which some pages have changed. A crawl of a recording uses the network only for "
+        "archives named by a URI",
         unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
         "of the live Web",
     )
@@ -188,7 +188,8 @@ class CrawlConfig(BaseModel):
         (),
         "[URL patterns to skip](../how-to/scope.md#scope): parts of URLs separated by commas, or "
         "a file with one pattern per line. In a pattern, `*` matches any text, and `$` matches "
-        "the end of the URL. The argument `deny` does not apply to requests of your own spider",
+        "the end of the URL. The argument `deny` does not apply to requests that your own "
+        "spider creates",
         unset="none",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
@@ -223,7 +224,7 @@ class CrawlConfig(BaseModel):
         (),
         "URL patterns of [links to "
         "follow](../tutorials/scrapy-project.md#links-you-did-not-ask-for), written as for "
-        "`deny`. The patterns do not apply to requests of your own spider",
+        "`deny`. The patterns do not apply to requests that your own spider creates",
         unset="all",
     )
     any_media: Flag = _setting(
@@ -285,8 +286,8 @@ class CrawlConfig(BaseModel):
     )
     instances: Text | None = _setting(
         None,
-        "JSON Lines file or `module:callable` that receives each link (u, v) with two judged "
-        "pages ([pipelines](../how-to/extending.md#pipelines-of-your-own))",
+        "JSON Lines file or `module:callable` that receives the [training "
+        "instances](../how-to/extending.md#training-instances) of the apprentice",
         unset="none",
     )
     limits: Flag = _setting(
@@ -467,16 +468,16 @@ class CrawlConfig(BaseModel):
 
     @property
     def strategy_options(self) -> dict[str, Any]:
-        """The options of the strategy, with the trained apprentice."""
+        """The options of the strategy, including the trained apprentice if one is given."""
         given = {} if self.apprentice is None else {"begin_with": self.apprentice}
         return {**self.options, **given}
 
     def with_values(self, **values: Any) -> Self:
-        """Return a copy with other values, which are not validated."""
+        """Return a copy with some values replaced; the new values are not validated."""
         return self.model_copy(update=values)
 
     def describe(self) -> str:
-        """Return the values that differ from the defaults, in one line for a ``start`` event.
+        """Return the values that differ from the defaults, in one line, for an event ``start``.
 
         The field `meta` is omitted because it may contain passwords.
         """
@@ -490,7 +491,7 @@ class CrawlConfig(BaseModel):
 
 
 def setting_name(field: str) -> str:
-    """Return the name of a field's setting; without a setting, the name of the field."""
+    """Return the name of the setting for a field, or the field's name if it has no setting."""
     extra = _extra(CrawlConfig.model_fields[field])
     if "scrapy" in extra:
         return str(extra["scrapy"])
@@ -525,7 +526,7 @@ def argument_help(width: int = 96) -> str:
         field = CrawlConfig.model_fields[name]
         default = _default(field)
         shown = default if default == "required" else f"default: {default}"
-        text = f"{field.description} ({shown})"
+        text = f"{field.description}. [{shown}]"
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
         head = f"  -a {name}=..."
         indent = " " * 24
@@ -535,7 +536,7 @@ def argument_help(width: int = 96) -> str:
 
 
 def argument_rows() -> str:
-    """Return the rows of the table of arguments in the reference."""
+    """Return the rows of the table of arguments on the reference page of settings."""
     fields = CrawlConfig.model_fields
     return _rows(
         [f"`{name}`", str(fields[name].description), _default(fields[name])] for name in ARGUMENTS
@@ -543,7 +544,7 @@ def argument_rows() -> str:
 
 
 def setting_rows() -> str:
-    """Return the rows of the table of settings in the reference, without arguments."""
+    """Return the rows of the table of settings that are not arguments, for the reference page."""
     fields = {
         setting: CrawlConfig.model_fields[name]
         for setting, name in SETTINGS.items()
@@ -561,7 +562,7 @@ def setting_rows() -> str:
 
 
 def update_tables(document: str) -> str:
-    """Return the text of the reference page with updated tables."""
+    """Return the text of the reference page of settings with updated tables."""
     for heading, rows in (("`-a`", argument_rows()), ("setting", setting_rows())):
         head = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n", document, re.MULTILINE)
         if head is not None:
@@ -575,7 +576,7 @@ def _rows(cells: Iterable[list[str]]) -> str:
 
 
 def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:
-    """Describe the values that a field accepts."""
+    """Describe which values a field accepts, from the type annotation of the field."""
     for each in (*metadata, *get_args(annotation)):
         if isinstance(each, ValueParser):
             return each.expected

@@ -24,7 +24,7 @@ _MAX_DOUBLINGS = 5  # chains of more than 2^5 redirects are loops
 
 @dataclass(frozen=True, slots=True)
 class LinkGraph:
-    """Pages and the links between them.
+    """A graph of pages and the links between the pages.
 
     Attributes
     ----------
@@ -41,11 +41,11 @@ class LinkGraph:
 
     @property
     def n_pages(self) -> int:
-        """Number of fetched and unfetched pages."""
+        """Number of fetched and unfetched pages in the graph."""
         return len(self.site)
 
     def off_site_links(self) -> tuple[Ints, Ints]:
-        """Return the distinct links between different sites, sorted by source and target."""
+        """Return the distinct links between different sites, sorted by source and target page."""
         off = self.site[self.source] != self.site[self.target]
         links = np.sort(self.source[off] * self.n_pages + self.target[off])
         links = links[np.diff(links, prepend=-1) > 0]  # np.unique takes ten times as long
@@ -55,7 +55,7 @@ class LinkGraph:
 
 @dataclass(frozen=True, slots=True)
 class HubScores:
-    """Hub and authority scores of a distillation.
+    """Hub and authority scores of pages.
 
     Attributes
     ----------
@@ -73,17 +73,18 @@ class HubScores:
 class Distiller:
     """Computes hub and authority scores of the pages of a graph.
 
-    The authority score a(v) of a fetched page v with a relevance above rho, and the hub score h(u)
-    of a fetched page u, are sums over off-site links [F99 3.2]::
+    Hub scores h(u) of fetched pages u, and authority scores a(v) of fetched pages v with a
+    relevance R(v) above rho, are sums over off-site links [F99 3.2]::
 
         a(v) = R(v) * sum of w(u, v) * h(u)
         h(u) = R(u) * sum of w'(u, v) * a(v)
 
-    So relevant hubs give no score to irrelevant pages, and irrelevant pages give no score to
-    relevant authorities. Damping [Bharat & Henzinger 1998] limits the influence of a site. If k
-    links lead from one site to a page, each of these links has the weight w = 1/k. If l links lead
-    from a page to authorities on the same site, each of these links has the weight w' = 1/l.
-    Unfetched pages give no score to hubs; see `score_unfetched`.
+    Relevant hubs do not raise the scores of irrelevant pages, and irrelevant pages do not raise
+    the scores of relevant authorities. Damping [Bharat & Henzinger 1998] limits the influence of a
+    site. If k links lead from one site to the same page, each of the k links has the weight w =
+    1/k in the authority score. If l links lead from a page to authorities on the same site, each
+    of the l links has the weight w' = 1/l in the hub score. Unfetched pages do not raise the
+    scores of hubs; see `score_unfetched`.
 
     Parameters
     ----------
@@ -161,8 +162,8 @@ class Distiller:
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return the authority scores that unfetched pages would have if they were relevant.
 
-        The score of a page v is the authority score of v before scaling, computed for the
-        relevance R(v) = 1.
+        The result for a page is its authority score before scaling, computed as if its relevance
+        were 1.
 
         Parameters
         ----------
@@ -188,9 +189,9 @@ class Distiller:
 
 
 def top_pages(scores: Floats, n: int) -> Ints:
-    """Return the pages with the `n` highest scores above 0, highest first.
+    """Return the pages with the `n` highest scores, without scores of 0, the highest first.
 
-    Pages whose scores are equal to twelve digits are in the order found, since the last digits
+    Pages whose scores agree to twelve digits are sorted in the order found, since the last digits
     depend on the order of summation.
     """
     if n < 1:
@@ -205,7 +206,7 @@ def top_pages(scores: Floats, n: int) -> Ints:
 
 @dataclass(frozen=True, slots=True)
 class Sites:
-    """The site of each page of a crawl.
+    """Assignment of the pages of a crawl to sites.
 
     Attributes
     ----------
@@ -218,7 +219,7 @@ class Sites:
 
     @classmethod
     def by_rule(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
-        """Assign pages to sites by `rule`.
+        """Assign pages to sites by the given `rule`.
 
         Parameters
         ----------
@@ -236,14 +237,14 @@ class Sites:
 
     @classmethod
     def by_host_or_none(cls, source: Ints, target: Ints, host: Ints) -> Self:
-        """Use hosts as sites; if no link leaves its host, use single pages."""
+        """Use hosts as sites; if no link leads to another host, use single pages as sites."""
         rule = "host" if (host[source] != host[target]).any() else "none"
         return cls.by_rule(rule, host, ())
 
 
 @cache
 def registered_domain(host: str) -> str:
-    """Return the registered domain of a host, or the host if no suffix is known.
+    """Return the registered domain of a host; the host itself if its suffix is not public.
 
     The public suffix list of `tldextract` is used offline, including private suffixes such as
     ``github.io``.
@@ -261,10 +262,11 @@ def _suffixes() -> TLDExtract:
 
 
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """For each URL, return the id of its original (duplicates), its target (redirects) or itself.
+    """For each URL, return the id of the URL it duplicates or redirects to, or its own id.
 
-    The target of a redirect is known only if no link led to the target before. The crawl then
-    stores the redirect as referrer of the target, and a referrer without links is a redirect.
+    The target of a redirect is known only if no link led to the target before the redirect. For
+    such a target, the store has the redirect as referrer, and a referrer without links is a
+    redirect.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ from __future__ import annotations
 class UserError(Exception):
     """An error that the user can correct.
 
-    The message is one line that says what is wrong and what to do. Commands print the message
-    after the program's name and exit with code 2.
+    The message of the exception is one line that says what is wrong and what to do. Commands print
+    the message of the exception after the program's name, and exit with code 2.
     """
 
 
@@ -16,8 +16,9 @@ class RequestCancelledError(Exception):
 
 
 class WorkerError(Exception):
-    """A child process cannot start, or an installed library is incomplete.
+    """A child process cannot start, or a library that it needs is incomplete.
 
-    The pages do not cause the error, so no failure of a page is recorded. The message is one line
-    with the cause. Commands print the message like a `UserError` and exit with code 1.
+    Pages do not cause the exception, so no page is recorded as failed. The message of the
+    exception is one line with the cause. Commands print the message of the exception like a
+    `UserError`, and exit with code 1.
     """

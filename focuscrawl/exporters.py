@@ -46,13 +46,13 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 class PlainCsvItemExporter(CsvItemExporter):
-    """Export items as CSV in which spreadsheets find no formulas: ``-O pages.csv``."""
+    """Feed exporter for CSV (``-O pages.csv``) in which spreadsheets find no formulas."""
 
     def __init__(self, file: BytesIO, **options: Any) -> None:
         super().__init__(file, **{"quoting": csv.QUOTE_NONNUMERIC, **options})
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
-        """Return a value with formulas made harmless."""
+        """Return the value of a field, in which spreadsheets will not find a formula."""
         serialized = super().serialize_field(field, name, value)
         if isinstance(serialized, str):
             serialized = _without_surrogates(serialized)
@@ -60,20 +60,20 @@ class PlainCsvItemExporter(CsvItemExporter):
 
 
 class PlainXmlItemExporter(XmlItemExporter):
-    """Export items as well-formed XML, without characters that XML does not allow."""
+    """Feed exporter for well-formed XML, without characters that XML does not allow."""
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
-        """Return a value without characters that XML does not allow."""
+        """Return the value of a field without characters that XML does not allow."""
         return _without_invalid_xml(super().serialize_field(field, name, value))
 
 
 class ParquetItemExporter(BaseItemExporter):
-    """Export items as Parquet: ``-O pages.parquet``.
+    """Feed exporter for Parquet (``-O pages.parquet``).
 
-    Feeds of fetches, and feeds without items, have the columns and types of `Visit`. With
-    ``FOCUSCRAWL_TEXT``, the columns are the fields of `TextVisit`. For items of other classes, the
-    first row group determines the columns. Memory holds one row group: 10,000 items, or 16 million
-    characters.
+    Feeds of fetches, and feeds without items, have the columns and types of the class `Visit`.
+    With the setting ``FOCUSCRAWL_TEXT``, the columns are the fields of `TextVisit`. For items of
+    other classes, the first row group determines the columns. Memory holds one row group at a
+    time: 10,000 items, or 16 million characters.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class ParquetItemExporter(BaseItemExporter):
         return cls(file, fetches=fetches, **options)
 
     def export_item(self, item: Any) -> None:
-        """Add an item to the current row group."""
+        """Add an item to the current row group of the Parquet file."""
         row = ItemAdapter(item).asdict()
         if isinstance(item, Visit):
             row["fetched_at"] = datetime.fromisoformat(item.fetched_at)
@@ -114,7 +114,7 @@ class ParquetItemExporter(BaseItemExporter):
             self._write()
 
     def finish_exporting(self) -> None:
-        """Write the last row group and the footer of the file."""
+        """Write the last row group and the footer of the Parquet file."""
         self._write()
         assert self._writer is not None
         self._writer.close()
@@ -142,7 +142,7 @@ class ParquetItemExporter(BaseItemExporter):
 
 
 class WholeFileFeedStorage(FileFeedStorage):
-    """Store feeds in files; a Parquet file replaces an earlier file when it is complete.
+    """Feed storage for files, in which a complete Parquet file replaces an earlier file.
 
     A Parquet file cannot be read before its footer is written.
     """
@@ -153,7 +153,7 @@ class WholeFileFeedStorage(FileFeedStorage):
         self._draft = ExitStack()
 
     def open(self, spider: Spider) -> IO[bytes]:
-        """Open the file; for Parquet, open a draft."""
+        """Open the file of a feed; for Parquet, open a draft file."""
         if not self._is_parquet:
             return super().open(spider)
         path = Path(self.path)
@@ -161,7 +161,7 @@ class WholeFileFeedStorage(FileFeedStorage):
         return self._draft.enter_context(replace_atomically(path)).open("wb")
 
     def store(self, file: IO[bytes]) -> None:
-        """Close the file; rename a draft to its final name."""
+        """Close the file of a feed; for Parquet, rename the draft to its final name."""
         file.close()
         self._draft.close()
 
@@ -192,7 +192,8 @@ def check_feeds(settings: BaseSettings) -> None:
 def skip_empty_feeds(settings: BaseSettings) -> None:
     """Keep existing feeds when a finished crawl runs again and exports no items.
 
-    ``store_empty`` of a feed and ``FEED_STORE_EMPTY`` apply to new crawls only.
+    The setting ``FEED_STORE_EMPTY`` and the option ``store_empty`` of a feed apply to new crawls
+    only.
     """
     feeds = {
         uri: {**feed, "store_empty": False} for uri, feed in settings.getdict("FEEDS").items()

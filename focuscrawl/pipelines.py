@@ -58,19 +58,19 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Score and queue the links of a page, and emit followed links as training instances.
+    """Score and queue the links of a page, and make each fetched page v a training instance.
 
-    A training instance is a link (u, v) from a page u to the fetched page v, with the relevance of
-    v as the label. The strategy receives the training instances. The file or callable of the
-    setting ``FOCUSCRAWL_INSTANCES`` also receives the training instances. Only one page at a time
-    is between `LinkPipeline` and `RecordPipeline`, so the strategy sees pages in the order in
-    which pages are recorded.
+    The links (u, v) from earlier pages u give the features of the training instance v, and the
+    relevance of v gives its label. The strategy is trained on the instances. The file or callable
+    of the setting ``FOCUSCRAWL_INSTANCES`` receives the same instances. Only one page at a time is
+    between `LinkPipeline` and `RecordPipeline`, so the strategy sees pages in the order in which
+    pages are recorded.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._visit_lock = self._context.visit_lock
-        self._instances = InstanceFeed.of(crawler, self._crawl)
+        InstanceFeed.connect(crawler, self._crawl)
 
     async def process_item(self, item: Any) -> Any:
         """Score the links of a `PageVisit`; return other items unchanged."""
@@ -79,8 +79,6 @@ class LinkPipeline(Component):
             try:
                 with halt_on_error(self._crawl, item.url_id):
                     await expand_visit(self._crawl, item)
-                    if self._instances is not None:
-                        self._instances.add(item)
             except Exception:
                 self._visit_lock.release(item)
                 raise

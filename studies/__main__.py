@@ -27,6 +27,7 @@ from studies.knowledge_bases import bases_table, study_bases
 from studies.page_figures import agreement_table, draw_agreement
 from studies.page_studies import study_pages
 from studies.paths_check import check
+from studies.specificity import study_specificity
 from studies.takeover import take_over
 from studies.topic_tasks import do_all, plan_tasks, read_tables
 
@@ -201,6 +202,20 @@ def bases(folder: Path) -> None:
     table = read_tables(folder, "bases")
     if table is not None:
         click.echo(bases_table(table).round(3).to_string(index=False))
+
+
+@_on_every_topic(study_specificity)
+def specificity(folder: Path) -> None:
+    """Crawl every topic of a study and the classes above it, and without the largest hosts.
+
+    Tables go to OUT/specificity. Finished topics are not repeated.
+    """
+    for name, key in (("specificity", "above"), ("unfocused", "without")):
+        table = read_tables(folder, name)
+        if table is not None:
+            means = table.groupby(["web", key]).mean(numeric_only=True)
+            means["topics"] = table.groupby(["web", key]).size()
+            click.echo(means.round(3).to_string())
 
 
 @_on_every_topic(study_restored)

@@ -1,4 +1,4 @@
-"""The class `Apprentice` scores URLs and is trained during a crawl; functions save and read it."""
+"""The class `Apprentice`, which scores URLs and is trained online, and its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from focuscrawl.apprentice.evidence import urls_without_links
 from focuscrawl.apprentice.hashing import SparseRows, row_pointers
-from focuscrawl.apprentice.instances import InstanceCache, JudgedUrls, make_instances
+from focuscrawl.apprentice.instances import InstanceCache, JudgedUrls, TrainingSet, make_instances
 from focuscrawl.apprentice.learners import (
     Instances,
     join_packs,
@@ -62,8 +62,8 @@ class Apprentice:
     `focuscrawl.apprentice.options.INPUTS`. Before the first training, the prior weights of the
     inputs (`PRIOR_WEIGHTS`) determine the scores of queued URLs.
 
-    Training uses the inputs that a URL had when the URL was fetched. Hence the input "relevance
-    rate of the directory" of a URL never includes the relevance of the URL's own page.
+    Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
+    the directory" of a URL never includes the relevance of the URL's own page.
 
     Attributes
     ----------
@@ -232,8 +232,8 @@ class Apprentice:
         chosen = np.arange(max(0, n - snapshot.new) if learner.accumulates else 0, n)
         if self.options.contrast < 1.0:
             chosen = select_contrasting(chosen, self.table, snapshot, self.options.contrast)
-        some = judged.take(chosen)
-        if self.options.evidence == "first":
+        some, each_link = judged.take(chosen), self.options.evidence == "first"
+        if each_link:
             instances, owner = make_instances(
                 self.table,
                 snapshot.links,
@@ -244,17 +244,28 @@ class Apprentice:
                 max_links=self.options.max_links_per_url,
                 n_pages=some.n_pages,
             )
-            chosen = chosen[owner]
         else:
             instances = self._instances.instances(self.table, snapshot.links, some)
-        learner.partial_fit(instances, snapshot.value[chosen])
+            owner = np.arange(len(some.urls))
+        training_set = TrainingSet(
+            instances,
+            labels=snapshot.value[chosen][owner],
+            owner=owner,
+            judged=some,
+            relevance=snapshot.y[some.urls],
+            table=self.table,
+            n_links=snapshot.links,
+            max_links=self.options.max_links_per_url,
+            each_link=each_link,
+        )
+        learner.partial_fit(instances, training_set.labels)
         version = self.version + 1
         at = [version, snapshot.observed, snapshot.links_ever, snapshot.judged_ever]
         return rescore_queued(
             snapshot,
             self._scorer_of(learner),
             version=version,
-            instances=len(instances),
+            training_set=training_set,
             state=pack(learner, lesson=np.array(at), **judged._asdict()),
         )
 
@@ -266,7 +277,7 @@ class Apprentice:
         """
         scorer = self._scorer_of(self._learner_in(unpack_arrays(packed)))
         return rescore_queued(
-            self._pop_snapshot(), scorer, version=version, instances=0, state=b""
+            self._pop_snapshot(), scorer, version=version, training_set=None, state=b""
         )
 
     def adopt(self, update: ApprenticeUpdate) -> tuple[Ints, Floats]:
@@ -308,7 +319,7 @@ class Apprentice:
     def load(self, state: bytes) -> int:
         """Load the model that the last training of the resumed crawl produced.
 
-        Afterwards the resumed crawl must repeat the calls of `observe` and `expand` for all its
+        After `load`, the resumed crawl must repeat the calls of `observe` and `expand` for all its
         fetches. Return the number of fetches at the time when the crawl started to use the model.
         """
         learned, since = (unpack_finite_arrays(part) for part in split_packs(state))

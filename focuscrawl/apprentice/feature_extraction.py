@@ -196,11 +196,11 @@ class FeatureExtractor:
 class WordEvidence:
     """Caches the evidence of each word for each class c: log Pr(c|word) - log Pr(c).
 
-    Judging the full text of every link would take too long. Instead, the critic judges each word
-    once, as a page that contains only that word. The evidence of a text is the sum of the evidence
-    of its words. For naive Bayes, the sum over the words equals the judgement of the whole text
-    (methods.md 2). For critics other than naive Bayes, the sum over the words of a text is an
-    approximation.
+    Judging the full text of every link would take too long. The critic judges each word of link
+    texts once, as a page that contains only that word. The evidence of a text is the sum of the
+    evidence of its words. For naive Bayes, the sum over the words equals the judgement of the
+    whole text (methods.md 2). For critics other than naive Bayes, the sum over the words of a text
+    is an approximation.
 
     Parameters
     ----------

@@ -184,7 +184,7 @@ class PackedRecord:
 
 
 class WordHashes:
-    """Cache of word hashes. A look-up takes a tenth of the time of hashing the word.
+    """Cache of word hashes. A look-up in the cache takes a tenth of the time of hashing the word.
 
     Parameters
     ----------

@@ -56,19 +56,9 @@ def make_instances(
     instances : the instances
     owner : int64 (n_instances,), position in `urls` of the URL of each instance
     """
-    target = table.target.data[:n_links]
-    row_of = np.full(table.n_urls, -1)
-    row_of[urls] = np.arange(len(urls))
-    chosen = row_of[target] >= 0
-    links = np.flatnonzero(chosen & table.first.data[:n_links] if only_first else chosen)
-    row = row_of[target[links]]
-    if n_pages is not None:
-        known = table.expansion.data[table.page.data[links]] < n_pages[row]
-        links, row = links[known], row[known]
-    order = np.argsort(row, kind="stable")
-    links, row = links[order], row[order]
-    rank = np.arange(len(row)) - np.searchsorted(row, row)
-    links, row = links[rank < max_links], row[rank < max_links]
+    links, row = select_links(
+        table, n_links, urls, max_links=max_links, only_first=only_first, n_pages=n_pages
+    )
     share = table.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
     owner = np.arange(len(urls))
@@ -93,6 +83,37 @@ def make_instances(
     values = np.empty(len(rows.indices))
     values[order] = np.concatenate(block_values)
     return Instances(rows, values, inputs[owner]), owner
+
+
+def select_links(
+    table: LinkTable,
+    n_links: int,
+    urls: Ints,
+    *,
+    max_links: int,
+    only_first: bool = False,
+    n_pages: Ints | None = None,
+) -> tuple[Ints, Ints]:
+    """Return the links into URLs that the instances of the URLs use; see `make_instances`.
+
+    Returns
+    -------
+    links : int64 (n,), positions of the links in `table`, by URL and then in the order found
+    row : int64 (n,), position in `urls` of the target of each link
+    """
+    target = table.target.data[:n_links]
+    row_of = np.full(table.n_urls, -1)
+    row_of[urls] = np.arange(len(urls))
+    chosen = row_of[target] >= 0
+    links = np.flatnonzero(chosen & table.first.data[:n_links] if only_first else chosen)
+    row = row_of[target[links]]
+    if n_pages is not None:
+        known = table.expansion.data[table.page.data[links]] < n_pages[row]
+        links, row = links[known], row[known]
+    order = np.argsort(row, kind="stable")
+    links, row = links[order], row[order]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    return links[rank < max_links], row[rank < max_links]
 
 
 def link_margins(
@@ -131,7 +152,7 @@ def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bo
 
 
 class InstanceCache:
-    """Creates training instances of URLs, and reuses the instances from the previous training.
+    """Creates training instances of URLs; reuses instances that an earlier training created.
 
     Parameters
     ----------
@@ -218,6 +239,38 @@ class JudgedUrls(NamedTuple):
     def take(self, rows: Ints) -> JudgedUrls:
         """Return the judged URLs at the positions `rows`."""
         return JudgedUrls._make(column[rows] for column in self)
+
+
+class TrainingSet(NamedTuple):
+    """The instances of one training, and the data that their links are found with.
+
+    Attributes
+    ----------
+    instances : the features that the learner receives
+    labels : float64 (n_instances,), the labels that the learner receives
+    owner : int64 (n_instances,), position in `judged` of the URL of each instance
+    judged : the judged URLs
+    relevance : float64 (n_urls,), relevance R(v) of the judged URLs
+    table, n_links, max_links, each_link : arguments of `make_instances`
+    """
+
+    instances: Instances
+    labels: Floats
+    owner: Ints
+    judged: JudgedUrls
+    relevance: Floats
+    table: LinkTable
+    n_links: int
+    max_links: int
+    each_link: bool
+
+    def links(self) -> tuple[Ints, Ints]:
+        """Return the positions of the used links in `table`, and the instance of each link."""
+        urls, n_pages = self.judged.urls, self.judged.n_pages
+        links, row = select_links(
+            self.table, self.n_links, urls, max_links=self.max_links, n_pages=n_pages
+        )
+        return links, np.arange(len(links)) if self.each_link else row
 
 
 class TrainingBuffer:

@@ -27,8 +27,9 @@ class Labels:
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
     labels are close to 1. The class `GradedLabels` distinguishes clearly relevant pages from
     borderline pages. Let q be the share of irrelevant pages in the training set, and w = min(1, q
-    / 0.1). A label is w times the plain label plus 1 - w times the graded label. A graded tunnel
-    reward is computed from the grades that pages had when they were fetched.
+    / 0.1). A label is w times the plain label plus (1 - w) times the graded label, where w is
+    small if irrelevant pages are rare. A graded tunnel reward is computed from the grades that
+    pages had when they were fetched.
     """
 
     def __init__(self, options: Options) -> None:

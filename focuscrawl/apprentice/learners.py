@@ -1,8 +1,8 @@
 """Incremental linear estimators of relevance, with the conventions of scikit-learn.
 
-Learners have ``partial_fit(X, y, sample_weight)`` and ``predict(X)``. The names of fitted
-attributes end in ``_``. The methods ``get_state`` and ``set_state`` save and load the fitted
-attributes as plain arrays.
+Learners have the methods ``partial_fit(X, y, sample_weight)`` and ``predict(X)``. The names of
+fitted attributes end in ``_``. The methods ``get_state`` and ``set_state`` save and load the
+fitted attributes as plain arrays.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ class Learner(ABC):
 
     @abstractmethod
     def get_state(self) -> dict[str, NDArray[np.generic]]:
-        """Return the fitted attributes as arrays."""
+        """Return the fitted attributes of the learner as arrays."""
 
     @abstractmethod
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:

@@ -294,7 +294,7 @@ class LinkTable:
         return self.url_rows.rows(len(self.url_rows)).take(rows)
 
     def grow(self, n_urls: int) -> None:
-        """Extend the arrays that have one entry per URL id, to ids below `n_urls`."""
+        """Extend the arrays that are indexed by URL id, for ids below `n_urls`."""
         self._keys.grow(n_urls * _KEYS)
         self.url_row.grow(n_urls)
         self.y.grow(n_urls)

@@ -21,7 +21,7 @@ from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.instances import JudgedUrls
+    from focuscrawl.apprentice.instances import JudgedUrls, TrainingSet
     from focuscrawl.apprentice.link_table import PageFeatures
     from focuscrawl.apprentice.options import Options
     from focuscrawl.apprentice.scorer import Scorer
@@ -235,7 +235,7 @@ class ApprenticeUpdate:
     Attributes
     ----------
     snapshot : state of the crawl when the training started
-    instances : number of training instances
+    training_set : the training instances; None if another process has trained the model
     metrics : results of `validate` (progressive validation: predictions made before the fetch) and
         of `drift`
     state : A part of `Apprentice.state`
@@ -247,7 +247,7 @@ class ApprenticeUpdate:
 
     version: int
     snapshot: Snapshot
-    instances: int
+    training_set: TrainingSet | None
     metrics: dict[str, float | list[int]]
     state: bytes
     urls: Ints
@@ -255,9 +255,19 @@ class ApprenticeUpdate:
     scorer: Scorer
     forgotten: Bools
 
+    @property
+    def instances(self) -> int:
+        """Number of training instances; 0 if another process has trained the model."""
+        return 0 if self.training_set is None else len(self.training_set.instances)
+
 
 def rescore_queued(
-    snapshot: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
+    snapshot: Snapshot,
+    scorer: Scorer,
+    *,
+    version: int,
+    training_set: TrainingSet | None,
+    state: bytes,
 ) -> ApprenticeUpdate:
     """Score the queued URLs of a snapshot with a new model; change no argument but `scorer`.
 
@@ -267,7 +277,7 @@ def rescore_queued(
     Parameters
     ----------
     scorer : scorer with the new model and without evidence
-    version, instances, state : see `ApprenticeUpdate`
+    version, training_set, state : see `ApprenticeUpdate`
     """
     y, pages = snapshot.y, snapshot.pages
     queued, scores = scorer.rebuild_evidence(snapshot.links, y)
@@ -284,7 +294,7 @@ def rescore_queued(
     return ApprenticeUpdate(
         version=version,
         snapshot=snapshot,
-        instances=instances,
+        training_set=training_set,
         metrics={
             **validate(snapshot.judged.predicted[_RECENT], snapshot.own[_RECENT]),
             **drift(snapshot.score[queued], scores),

@@ -55,8 +55,8 @@ def apprentice() -> None:
 @click.option(
     "--d-max",
     metavar="N|cv|cv-accuracy",
-    help="Maximum DOM offset between a link and the words used as features; cv: choose the "
-    "offset by the log loss in cross-validation; cv-accuracy: by the accuracy.",
+    help="Maximum distance in text nodes between a link and the words used as features; cv: the "
+    "distance with the best log loss in cross-validation; cv-accuracy: with the best accuracy.",
 )
 @click.option(
     "--options",

@@ -65,7 +65,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
     help="Also export links between exported pages and between their hosts, as edge lists.",
 )
 @click.option(
-    "--web", help="Recording (WARC file or index) with the pages that the crawl did not record."
+    "--web", help="Recording (WARC file or index) of pages that are missing in the crawl folder."
 )
 @common_options.processes_option("Number of processes that extract text.")
 def collect(

@@ -207,7 +207,7 @@ def write_file(path: Path, content: bytes, option: str) -> Path:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write several files into a folder, which is created if missing; return their paths."""
+    """Write several files into a folder, created if missing; return the paths of the files."""
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():

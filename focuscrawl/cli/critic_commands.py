@@ -230,13 +230,13 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @click.option(
     "--topic",
     metavar="TOPICS",
-    help="Topics of --labels, separated by commas: check the relevance to these topics instead "
-    "of the predicted classes.",
+    help="Topics in --labels, separated by commas. With --topic, the command only checks whether "
+    "the critic recognises pages on these topics.",
 )
 @click.option(
     "--focus",
     metavar="CLASSES",
-    help="Relevant classes of the critic.  [default: the topics of --topic]",
+    help="Classes of the critic that count as relevant.  [default: the names in --topic]",
 )
 @click.option(
     "--calibrated/--raw",
@@ -247,8 +247,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     "--wrong",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Without --labels: number of off-topic pages among the pages that an earlier check "
-    "printed as relevant.",
+    help="Without --labels: number of off-topic pages that you found among the pages "
+    "printed by an earlier check, to compute the precision.",
 )
 @click.option(
     "--csv",
@@ -528,8 +528,8 @@ def quality(
 
     The results are precision and recall at relevance 0.5, a reliability table, confused
     classes, the words with the largest weights, and examples that may be mislabelled. A few-shot
-    critic contains the words of its examples. For other critics, the command reads the example
-    pages from the recording --web.
+    critic stores the words of its examples, and needs no --web. For other critics, the command
+    reads the example pages from the recording --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good

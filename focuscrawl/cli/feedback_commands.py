@@ -59,7 +59,8 @@ _NO_CHANGE = "No page was judged, so nothing was changed"
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
 _WEB = click.option(
     "--web",
-    help="Recording (WARC file or index) with pages and examples that the crawl did not record.",
+    help="Recording (WARC file or index) of pages and examples that are missing in the crawl "
+    "folder.",
 )
 _NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
 _OUT = common_options.path_option(
@@ -101,7 +102,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     """Mark CLASS as a further relevant class of the crawl in CRAWL_DIR.
 
-    CLASS is a class of the crawl's critic, for example a class that an alarm proposes. The
+    CLASS is a class of the crawl's critic, for example a class from a warning of the crawl. The
     subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its
     queued URLs.
 
@@ -180,8 +181,8 @@ def suggest_command(
     neighbours in the link graph contradict the critic.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
-    --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of the
-    language model. The command also works while the crawl is running.
+    --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of
+    --teacher (a language model). The command also works while the crawl is running.
 
     \b
     focuscrawl topic suggest crawls/cycling
@@ -265,7 +266,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose pages that are linked to or from the examples of TOPIC.toml as further examples.
+    """Propose further examples: pages that link to examples of TOPIC.toml, or link targets.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

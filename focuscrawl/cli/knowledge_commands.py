@@ -218,7 +218,7 @@ def recrawl(
     """Crawl TOPIC again for new and changed pages, and update the knowledge file.
 
     Without a knowledge file, the command runs an ordinary first crawl. With a knowledge file, the
-    crawl fetches known pages that have probably changed, with conditional requests, and follows
+    crawl uses conditional requests to fetch known pages that have probably changed, and follows
     new links. At the end, the command adds the results of the crawl to the knowledge file.
 
     \b

@@ -40,7 +40,8 @@ def lab() -> None:
 @click.option(
     "--keep/--tidy",
     default=False,
-    help="Keep the folder of every crawl, or only the table of its fetches.  [default: --tidy]",
+    help="Keep the folder of every crawl (--keep), or only a table of its fetches (--tidy).  "
+    "[default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """Run the crawls of STUDY.toml: one for each recording, topic, seed sample and strategy.

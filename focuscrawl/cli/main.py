@@ -61,7 +61,7 @@ class OneLineErrorGroup(click.Group):
     """Command group that prints a `UserError` as one line and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, and print errors that the user can correct as one line."""
+        """Run the command; print an error that the user can correct as one line."""
         try:
             return super().invoke(ctx)
         except UserError as error:

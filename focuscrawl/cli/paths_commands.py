@@ -109,7 +109,8 @@ def training_options(command: Command) -> Command:
     )
     @common_options.integer_option(
         "--farthest",
-        "With --ends-only: largest distance from a goal, in clicks, that has its own label.",
+        "With --ends-only: label pages by their distance from a goal, up to this number of "
+        "clicks.",
         TrainingOptions.farthest,
         most=50,
     )
@@ -121,7 +122,7 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Use one model state per label, with link words as features of state transitions.",
+        help="Use one state per label of a page, and no separate states for links.",
     )
     @common_options.float_option(
         "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
@@ -442,8 +443,8 @@ def _print_model(model: PathModel) -> None:
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Multiply link scores by the ratio of observed to predicted rewards in each directory "
-    "of a site.  [default: --adapt; with --printed-scores: --no-adapt]",
+    help="Correct link scores by the ratio of found to predicted goals in each directory of a "
+    "site.  [default: --adapt; with --printed-scores: --no-adapt]",
 )
 @common_options.float_option("--threshold", "Follow only links with at least this score.", 0.0)
 @common_options.float_option(

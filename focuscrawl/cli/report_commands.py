@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @common_options.path_option("--csv", "CSV file for a table with one row per fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
-    """Summarise crawls and draw their loss curves, even of running crawls.
+    """Summarise finished or running crawls, and draw curves of their shares of off-topic pages.
 
     The report consists of report.html, one HTML file that contains all figures, and loss.png. If
     you give several crawls, the report compares each crawl with the first crawl.

@@ -441,15 +441,15 @@ def classify(
 @click.option(
     "--mark",
     metavar="CLASSES",
-    help="Relevant classes of PAGES.csv, separated by commas.  [default: the subclasses of "
-    "relevant classes]",
+    help="Classes of PAGES.csv that are relevant, separated by commas.  [default: all new "
+    "subclasses of classes that are relevant already]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Move example pages of TOPIC.toml to subclasses, to other classes or to new classes.
 
     PAGES.csv has a column url and a column topic, which contains the path of the page's class.
-    Examples of a split class that are not in PAGES.csv form the subclass Other. The option --mark
-    names the classes of PAGES.csv that are relevant.
+    If PAGES.csv moves examples of a class to subclasses, the remaining examples of the class form
+    the subclass Other.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain

@@ -261,8 +261,8 @@ def _seeds(
         seeds = read_seeds(config.seeds, config.topics)
     if web is None and not config.own_names and seeds and all(map(is_reserved, seeds)):
         raise UserError(
-            f"seeds: the hosts of all {len(seeds)} start pages end in .example, .test or .invalid "
-            f"and do not exist on the live Web: {_first_few(seeds)}; name other start pages, or "
+            f"seeds: the hosts of all {len(seeds)} start pages are reserved for examples and "
+            f"tests, and not on the live Web: {_first_few(seeds)}; name other start pages, or "
             "crawl a recorded web with -a web=..."
         )
     if web is None or not config.closed:

@@ -111,8 +111,8 @@ class Distilling(Part):
     distiller, at most a fifth of the fetches are raised URLs.
 
     In a replay, the result of the distiller takes effect a fixed number of fetches after the
-    distiller started, and the distiller does not start from its last scores. Hence the results of
-    a resumed replay equal those of an uninterrupted replay. In a live crawl, the result of the
+    distiller started, and the distiller does not start from its last scores. The results of a
+    resumed replay equal those of an uninterrupted replay. In a live crawl, the result of the
     distiller takes effect immediately.
     """
 

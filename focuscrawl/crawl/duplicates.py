@@ -193,8 +193,8 @@ def _murmur_finalizer(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 class MinHashIndex:
     """Index of the MinHash signatures of the latest pages that were not near-duplicates.
 
-    The content of the index depends only on the order of the pages. Hence a resumed crawl finds
-    the same near-duplicates as an uninterrupted crawl.
+    The content of the index depends only on the order of the pages. A resumed crawl finds the same
+    near-duplicates as an uninterrupted crawl.
 
     Parameters
     ----------

@@ -161,7 +161,7 @@ class FirstVisits:
             visit.probabilities = None if probabilities is None else probabilities[0]
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Report the fetch to the strategy; return the page if its links have to be scored."""
+        """Report the fetch to the strategy; return the page if the page's links must be scored."""
         if visit.is_redirect:
             self._follow_redirect(visit)
         try:

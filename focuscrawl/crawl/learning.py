@@ -13,6 +13,8 @@ from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
@@ -24,8 +26,13 @@ class Learning(Part):
     """Trains the strategy in a background thread, and re-scores the frontier with each new model.
 
     In a replay, a new model takes effect a fixed number of fetches after its training started
-    (`Strategy.lag`). The replay waits for the training if necessary. Hence all replays of the same
-    crawl have the same results. In a live crawl, a new model takes effect immediately.
+    (`Strategy.lag`). The replay waits for the training if necessary. All replays of the same crawl
+    have the same results. In a live crawl, a new model takes effect immediately.
+
+    Attributes
+    ----------
+    listeners : list of callable
+        Called with each new model when the model takes effect.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -34,6 +41,7 @@ class Learning(Part):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[ModelUpdate, SortedQueues]] | None = None
         self._started_at = 0
+        self.listeners: list[Callable[[ModelUpdate], object]] = []
 
     def reset(self) -> None:
         """Discard a training in progress, and load the last stored model into the strategy."""
@@ -86,6 +94,8 @@ class Learning(Part):
         self._crawl.frontier.replace_queues(arrangement)
         self._crawl.frontier.update(*found_since)
         self._crawl.put(VisitRecord(model=model_row(lesson)))
+        for listener in self.listeners:
+            listener(lesson)
         return False
 
     def close(self) -> None:

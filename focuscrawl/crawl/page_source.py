@@ -27,7 +27,7 @@ LIVE = "live"  # value of ``web`` in the identity of a live crawl
 def open_page_webs(
     identity: Mapping[str, str], folder: Path, others: Sequence[Web] = ()
 ) -> list[Web]:
-    """Open the recordings that contain a crawl's pages, in the order of the search.
+    """Open the recordings that contain a crawl's pages, in the order in which they are searched.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class Part:
         """Discard all state, before all fetches are restored with a new critic and strategy."""
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Process a fetch of an earlier run; the crawl loop passes such fetches in their order."""
+        """Process a fetch of an earlier run; the fetches are passed in their original order."""
 
     def on_restored(self) -> None:
         """Prepare the next run, after every fetch of earlier runs was restored."""

@@ -59,7 +59,7 @@ _LESSON_RATIO = 1.1  # number of fetches between trainings, as a ratio; a crawl 
 
 @dataclass
 class RejudgedCrawl:
-    """Judgements and scores of a crawl by another critic, before they are stored."""
+    """New judgements and scores of all pages and links of a crawl, before they are stored."""
 
     #: seq, relevance and topic of each page that was judged again
     pages: list[tuple[int, float, str | None]] = field(default_factory=list)
@@ -74,14 +74,14 @@ class RejudgedCrawl:
     moved: tuple[int, int] = (0, 0)  # pages that are relevant now, and no longer relevant
 
     def describe(self) -> str:
-        """Return a summary in one line."""
+        """Return a one-line summary of the new judgements."""
         up, down = self.moved
         line = f"{len(self.pages)} pages judged again: {up} now relevant, {down} now off topic"
         return f"{line}; {self.unread} pages could not be read again" if self.unread else line
 
 
 def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
-    """Raise `UserError` if a crawl has pages, but the recordings contain none of them."""
+    """Raise `UserError` if a crawl has pages, but none of them is in the recordings."""
     history = History(store)
     pages = [page for page in history.first_fetches() if page.is_page]
     source = PageSource(webs, [row.url for row in history.urls()])
@@ -99,10 +99,10 @@ def _unreadable_error(store: CrawlStore) -> UserError:
 class Rejudging:
     """Judges all pages of a crawl with another critic and scores all links with a new strategy.
 
-    Pages are processed in the order in which the crawl fetched them. The crawl resumes with the
-    new scores of the queued URLs. A strategy that learns is trained whenever the number of fetches
-    has grown by a tenth. The strategy must be new, and the crawl must not fetch pages during
-    `run`.
+    Pages are judged again in the order in which the crawl fetched them. The crawl resumes with the
+    new scores of the queued URLs. A strategy that learns is trained again each time the number of
+    processed fetches has grown by a tenth. The strategy must be new, and the crawl must not fetch
+    pages while `run` judges its pages.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Rejudging:
         self._failed_in_a_row = 0
 
     def run(self) -> RejudgedCrawl:
-        """Judge every page and score every link.
+        """Judge every page and score every link of the crawl again.
 
         Raises
         ------
@@ -252,11 +252,11 @@ class Rejudging:
 def resumed_config(
     folder: CrawlFolder, config: CrawlConfig, critic: Critic
 ) -> tuple[CrawlConfig, Critic]:
-    """Return the configuration and the critic for a crawl that is new or resumed.
+    """Return the configuration and the critic with which a crawl starts or resumes.
 
-    The critic and the topic of a crawl can change after its start. If the arguments give the
+    The critic and the topic of a crawl can change after its start. If the arguments name the
     critic and topic with which the crawl started, the crawl resumes with its present critic and
-    topic. So the command that started a crawl also resumes the crawl.
+    topic. The command that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -288,7 +288,7 @@ def _critic_in_folder(folder: Path, name: str) -> str:
 
 
 def check_topic_changeable(store: CrawlStore, identity: Mapping[str, str]) -> None:
-    """Raise `UserError` if a crawl uses a knowledge file, which belongs to its present topic."""
+    """Raise `UserError` if a crawl uses a knowledge file, which is valid for one topic only."""
     if identity.get("knowledge"):
         raise UserError(
             f"{store.location}: a crawl with knowledge of its topic cannot change its topic: "
@@ -307,7 +307,7 @@ def rejudge_crawl(
 ) -> tuple[Critic, Strategy, RejudgedCrawl]:
     """Judge the pages of a crawl again with another critic, and store the judgements.
 
-    The crawl must not fetch pages meanwhile.
+    The crawl must not fetch pages during the call.
 
     Parameters
     ----------
@@ -370,14 +370,14 @@ def rejudge_crawl(
 
 
 def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
-    """Request that the crawl in ``folder`` uses another critic, now or after it is resumed."""
+    """Ask the crawl in ``folder`` to use another critic, now or when the crawl is resumed."""
     content = {"critic": critic_name, "topic": topic, "web": web}
     with update_lock(folder / REQUEST_FILE):
         write_atomically(folder / REQUEST_FILE, json.dumps(content))
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
-    """Return the valid request of `request_topic_change` in a folder, or None."""
+    """Return the request that `request_topic_change` wrote into a folder; None if not valid."""
     try:
         return _parse_request(folder / REQUEST_FILE)
     except (UserError, OSError):
@@ -387,7 +387,7 @@ def read_request(folder: Path) -> tuple[str, str, str | None] | None:
 def remove_request(
     folder: Path, answered: tuple[str, str, str | None] | None, *, refused: bool = False
 ) -> None:
-    """Remove a processed request for a topic change, unless the request has changed since.
+    """Remove a processed request for a topic change, unless a newer request has replaced it.
 
     Parameters
     ----------
@@ -428,9 +428,10 @@ def _parse_request(request: Path) -> tuple[str, str, str | None]:
 class TopicChange(Part):
     """Judges the pages of a running crawl again when another critic is requested.
 
-    The crawl first records the fetches in flight and starts no new fetches. Then a background
-    thread judges all pages again and restores the crawl. Meanwhile only the background thread may
-    use the frontier and the URLs, see `CrawlState.reloading`.
+    Before a topic change, the crawl records the fetches in flight and starts no new fetches. For a
+    topic change, a background thread judges all pages of the crawl again and restores the crawl.
+    Until the background thread has finished, only this thread may use the frontier and the URLs;
+    see `CrawlState.reloading`.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -441,7 +442,7 @@ class TopicChange(Part):
         self._next_check = -math.inf
 
     def poll(self, now: float) -> bool:
-        """Check for a request, start the background thread, or apply its result."""
+        """Check whether a topic change was requested; start the thread, or apply its result."""
         if self._future is not None and self._future.done():
             done, self._future = self._future, None
             self._crawl.reloading = False

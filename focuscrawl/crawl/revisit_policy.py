@@ -1,4 +1,4 @@
-"""Revisits of pages that earlier crawls fetched, by their knowledge file (methods.md 8)."""
+"""Revisits of pages that earlier crawls of the topic fetched (methods.md 8)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MIN_PAGES = 10_000
 
 
 class KnownPages:
-    """Pages that earlier crawls fetched, and the gain expected from fetching each page again.
+    """Pages that earlier crawls fetched, and the expected gain of fetching each page again.
 
     Parameters
     ----------
@@ -56,16 +56,16 @@ class KnownPages:
 
     @classmethod
     def of(cls, knowledge: Knowledge, urls: UrlTable, config: CrawlConfig, now: float) -> Self:
-        """Create the known pages of a crawl at the time ``now``."""
+        """Create the `KnownPages` of a crawl that starts at the time ``now``."""
         worth = knowledge.visit_values(now, config.not_modified_cost) if config.revisit else None
         return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
-        """Return the relevance of a page in earlier crawls, or 0."""
+        """Return the relevance of a page according to earlier crawls; 0 for an unknown page."""
         return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
 
     def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
-        """Return the scores of known URLs, and NaN for other URLs."""
+        """Return the scores of URLs according to earlier crawls; NaN for unknown URLs."""
         if self._worth is None:
             return self._knowledge.relevance(urls)
         places = self._knowledge.positions(urls)
@@ -79,10 +79,11 @@ class KnownPages:
         return conditional_headers(page.etag, page.last_modified)
 
     def queue_pages(self, crawl: CrawlState) -> None:
-        """Queue known pages with a positive gain, and URLs that earlier crawls did not fetch.
+        """Queue known pages that are worth a fetch, and URLs that earlier crawls did not fetch.
 
         The method queues the best known pages, at most ten times the budget, and at most as many
-        other URLs. Nothing is queued if an earlier run queued the pages.
+        known URLs without a page. Nothing is queued if an earlier run of the crawl has queued the
+        known pages.
         """
         if self._worth is None or History(crawl.store).events(RETURNED):
             return
@@ -103,7 +104,7 @@ class KnownPages:
 
 
 def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str, str]:
-    """Return the header fields of a conditional request, with the last answer's ETag and date."""
+    """Return the header fields of a conditional request, with the last known ETag and date."""
     fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     # servers choose these values, so values that are invalid in a header field are dropped
     return {
@@ -114,7 +115,7 @@ def conditional_headers(etag: str | None, last_modified: str | None) -> dict[str
 
 
 def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None:
-    """Open the knowledge file that a new or resumed crawl uses, or return None.
+    """Open the knowledge file that the configuration of a crawl names; None if there is none.
 
     Raises
     ------
@@ -146,9 +147,9 @@ def open_knowledge(config: CrawlConfig, folder: CrawlFolder) -> Knowledge | None
 
 
 def copy_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
-    """Store the knowledge file in the crawl's folder, so that the crawl resumes with that file.
+    """Copy the knowledge file into the crawl's folder, so that the crawl can be resumed with it.
 
-    A hard link suffices, because knowledge files are replaced and never modified.
+    The copy is a hard link, because knowledge files are replaced and never modified.
     """
     kept = folder.path / KNOWLEDGE_FILE
     if kept.exists():

@@ -37,7 +37,7 @@ _MAX_SHOWN = 200  # characters of a list that is stored, and of a URL in a messa
 
 
 class Scope:
-    """Rules for the URLs that a crawl follows, and for the languages of relevant pages.
+    """Rules that restrict which URLs a crawl follows, and the languages of relevant pages.
 
     Raises
     ------
@@ -53,21 +53,21 @@ class Scope:
 
     @property
     def admits_all(self) -> bool:
-        """True if the scope contains every URL."""
+        """True if the scope does not exclude any URL."""
         return self._hosts is None and not self._deny
 
     def admits(self, url: str) -> bool:
-        """Tell whether a normalised URL is on an allowed host, and not denied."""
+        """Tell whether the host of a normalised URL is allowed and the URL is not denied."""
         if self._hosts is not None and not self._hosts.has(host(url)):
             return False
         return not self._deny.match(url)
 
     def follows_links_at(self, depth: int) -> bool:
-        """Tell whether the links of pages ``depth`` links away from a start page are followed."""
+        """Tell whether the links of pages that are ``depth`` links from a seed are followed."""
         return self._max_depth is None or depth < self._max_depth
 
     def filter_seeds(self, seeds: Sequence[str]) -> list[str]:
-        """Return the start pages that are in the scope.
+        """Return those start pages that are in the scope of the crawl.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Scope:
 
 
 def scope_identity(config: CrawlConfig) -> Mapping[str, str]:
-    """Return the entries of a crawl's identity for its scope and discovery."""
+    """Return the parts of a crawl's identity that describe its scope and discovery."""
     return {
         "hosts": _shorten(config.hosts),
         "deny": _shorten(config.deny),
@@ -133,7 +133,7 @@ def has_allowed_length(url: str) -> bool:
 
 
 def can_be_page(url: str, *, pdf: bool = False) -> bool:
-    """Tell whether a normalised URL can be a page, by its extension and folders.
+    """Tell whether a normalised URL can be a page, judging by its file extension and its folders.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def can_be_page(url: str, *, pdf: bool = False) -> bool:
 
 
 def nofollow_urls(view: PageView) -> frozenset[str]:
-    """Return the link targets of a page for which every link is marked ``nofollow``."""
+    """Return the link targets of a page to which only links marked ``nofollow`` lead."""
     links = view.links
     if view.nofollow:
         return frozenset(links.urls)

@@ -1,4 +1,4 @@
-"""State of a crawl (counts, URLs, frontier and records), and its restoration from the store."""
+"""State of a crawl (counts, URLs, frontier, records), and restoring it from the store."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 def refresh_target(visit: PageVisit, longest: float) -> str | None:
     """Return the target of a refresh that counts as a redirect, or None.
 
-    The header field ``Refresh`` has priority over ``<meta http-equiv=refresh>``. A page that
-    refreshes to its own URL is not a redirect.
+    The HTTP header ``Refresh`` has priority over ``<meta http-equiv=refresh>``. A page that
+    refreshes to its own URL does not count as a redirect.
 
     Parameters
     ----------
@@ -80,14 +80,14 @@ def is_redirect(status: int, error: str | None) -> bool:
 
 
 class Redirects:
-    """URLs that answered with a redirect, and the chains of redirects that lead to them."""
+    """URLs that redirect to another URL, and the chains of redirects that lead to them."""
 
     def __init__(self, urls: UrlTable) -> None:
         self._urls = urls
         self._moved: set[int] = set()
 
     def add(self, url_id: int) -> None:
-        """Record that a URL redirects."""
+        """Record that a URL redirects to another URL."""
         self._moved.add(url_id)
 
     def leads_back(self, url_id: int, target: str) -> bool:
@@ -105,11 +105,12 @@ class Redirects:
         return chain
 
     def refusal_reason(self, url_id: int, location: str | None, target: str | None) -> str | None:
-        """Record a redirect, and return the reason not to follow it, or None to follow it.
+        """Record a redirect; return the reason for not following it, or None if it is followed.
 
         Chains of redirects are limited, because redirects to ever new URLs would take precedence
-        over all links until the budget is spent. `location` is the target as sent, None if missing
-        or invalid; `target` is None if the crawl may not fetch the target.
+        over all links until the budget is spent. The argument `location` is the target as sent by
+        the server, None if missing or invalid. The argument `target` is None if the crawl may not
+        fetch the target.
         """
         self.add(url_id)
         if location is None:
@@ -125,9 +126,9 @@ class Redirects:
 
 
 class CrawlState:
-    """State of a crawl that its parts use; `focuscrawl.crawl.Crawl` adds the loop.
+    """State of a crawl, for the crawl's parts; the class `focuscrawl.crawl.Crawl` adds the loop.
 
-    Every change is written to the store in one transaction.
+    Every change of the state is written to the store in one transaction.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ class CrawlState:
         self.reset()
 
     def reset(self) -> None:
-        """Reset all counts; the states of the URLs remain."""
+        """Reset all counts of the crawl; the states of URLs stay as they are."""
         self.fetched, self.succeeded, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
         self.overtaken = 0
@@ -201,7 +202,7 @@ class CrawlState:
         self.duplicates.clear()
 
     def part(self, kind: type[P]) -> P | None:
-        """Return the crawl's part that has a given class, or None without such a part."""
+        """Return the crawl's part of the given class, or None if the crawl has no such part."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------
@@ -231,14 +232,14 @@ class CrawlState:
         return failure
 
     def count_failure(self, visit: PageVisit) -> None:
-        """Update the number of consecutive errors of critic and strategy."""
+        """Count consecutive errors of critic and strategy; a judged page resets the count."""
         if visit.failure is not None:
             self.consecutive_failures += 1
         elif visit.digest is not None and visit.duplicate_id is None:
             self.consecutive_failures, self.any_judged = 0, True
 
     def count_refetch(self, status: int) -> None:
-        """Count a fetch of a page that was fetched before."""
+        """Count a fetch of a page that the crawl had fetched before."""
         self._fetched_again += 1
         self._not_modified += status == NOT_MODIFIED
 
@@ -249,7 +250,7 @@ class CrawlState:
 
     @property
     def is_budget_exhausted(self) -> bool:
-        """True if the fetches in flight use up the budget."""
+        """True if the fetches in flight will use up the rest of the budget."""
         return 0 < self.config.budget <= self.budget_spent + len(self.in_flight)
 
     @property
@@ -259,7 +260,7 @@ class CrawlState:
 
     @property
     def budget_left(self) -> float:
-        """Number of fetches that may still start within the budget; inf without a budget."""
+        """Number of fetches that may still start within the budget; inf if there is no budget."""
         if not self.config.budget:
             return math.inf
         return max(0.0, self.config.budget - self.budget_spent - len(self.in_flight))
@@ -271,12 +272,12 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches during which no much better link waited; 1 before the first fetch."""
+        """Share of fetches without a much better link at a busy host; 1 before any fetch."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
     def budget_spent(self) -> int:
-        """Fetches counted against the budget; "not modified" answers count less than others.
+        """Fetches counted against the budget; "not modified" responses count less than others.
 
         Requests that bypass the frontier also count against the budget.
         """
@@ -303,7 +304,7 @@ class CrawlState:
         return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs in the scope of the crawl, or None; see `resolve`.
+        """Map URLs to URLs in the scope of the crawl; None for other URLs; see `resolve`.
 
         The scope does not restrict requests of a project's own spider.
         """
@@ -313,7 +314,7 @@ class CrawlState:
         return [url if url and admits(url) else None for url in found]
 
     def queue(self, url_id: int, score: float) -> bool:
-        """Set the score of a URL, and queue the URL unless it was fetched or excluded.
+        """Set the score of a URL; queue the URL unless it was already fetched or excluded.
 
         Returns
         -------
@@ -340,9 +341,9 @@ class CrawlState:
     def peek(self, now: float) -> int | None:
         """Return the best URL that may be fetched now, without removing it from the frontier.
 
-        The method defers better URLs that a part does not admit. The method returns None if the
-        frontier is empty, or after 2,000 deferred URLs, so that the event loop is not blocked; see
-        `is_deferring`.
+        Better URLs that a part of the crawl does not admit are deferred. The method returns None
+        if the frontier is empty. After 2,000 deferred URLs, the method also returns None, so that
+        the event loop is not blocked; see `is_deferring`.
         """
         self.is_deferring = False
         for _ in range(_MAX_DEFERRED):
@@ -356,7 +357,7 @@ class CrawlState:
         return None
 
     def add_seeds(self, urls: Sequence[str]) -> int:
-        """Queue start pages that are not queued yet, and return their number."""
+        """Queue the start pages that are not queued yet, and return their number."""
         new = []
         for url in filter(has_allowed_length, urls):
             known = self.urls.get(url)
@@ -368,7 +369,7 @@ class CrawlState:
         return len(new)
 
     def add_requested(self, url: str, depth: int, score: float) -> int:
-        """Queue a URL that no page links to, store it at once, and return its id."""
+        """Queue a URL to which no page links, store the URL at once, and return its id."""
         url_id = self.urls.add(url, depth, None)
         self.queue(url_id, score)
         self.put(VisitRecord())
@@ -378,7 +379,7 @@ class CrawlState:
 
     @property
     def reloading(self) -> bool:
-        """True while a background thread restores the crawl, its URLs and its frontier."""
+        """True while a background thread restores the crawl, including URLs and frontier."""
         return self._reloading
 
     @reloading.setter
@@ -387,10 +388,10 @@ class CrawlState:
         self._write_held()
 
     def put(self, record: VisitRecord) -> None:
-        """Write a record together with all changes of URLs.
+        """Write a record to the store, together with all pending changes of URLs.
 
-        The record is held back while a visit is expanded and not yet recorded, because changes of
-        URLs by that visit must be written together with its page and links.
+        While a page is expanded and not yet recorded, the record waits. The changes of URLs by the
+        expansion must be written together with the page and its links.
         """
         self._held_records.append(record)
         self._write_held()
@@ -411,10 +412,10 @@ class CrawlState:
 
 
 def restore(crawl: CrawlState) -> None:
-    """Load URLs, frontier, duplicates and strategy from the store of a crawl.
+    """Restore URLs, frontier, duplicates and strategy from the store (database) of a crawl.
 
-    URLs that were in flight when the crawl stopped are queued. Links are processed in their
-    original order, so that all scores equal those of an uninterrupted crawl exactly.
+    URLs that were in flight when the crawl stopped are queued again. Links are restored in their
+    original order, so that all scores exactly equal those of an uninterrupted crawl.
 
     Raises
     ------
@@ -509,7 +510,7 @@ def _observe(
 def restore_links(
     strategy: Strategy, fetch: StoredFetch
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Restore the links of a fetch in a strategy; return ids and scores of their URLs."""
+    """Pass the stored links of a fetch to a strategy; return the ids and scores of the targets."""
     if not fetch.links and fetch.memo is None:
         return _NO_SCORES
     scores = [-np.inf if link.score is None else link.score for link in fetch.links]

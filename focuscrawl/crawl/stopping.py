@@ -1,4 +1,4 @@
-"""Reasons to stop a crawl: budget, empty frontier, and stop rules by estimated recall."""
+"""Reasons to stop a crawl: budget, empty frontier, and stop rules on the estimated recall."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MIN_INTERVAL, _INTERVAL_SHARE = 10, 50  # between estimates: 10 fetches, or 1/5
 
 
 class StopRules(Part):
-    """Stops a crawl when the budget is spent, nothing relevant is found, or no URL is queued."""
+    """Stops a crawl when the budget is spent, no relevant page is found, or no URL is queued."""
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
 
     def poll(self, now: float) -> bool:
-        """Return True if the fetches in flight use up the budget."""
+        """Return True if the fetches in flight will use up the rest of the budget."""
         return self._crawl.is_budget_exhausted
 
     def stop_reason(self) -> str | None:
@@ -50,7 +50,8 @@ class StopRules(Part):
 class Completeness(Part):
     """Estimates recall regularly, and stops the crawl by the user's stop rules.
 
-    The times of the estimates depend only on the number of fetches, so that replays are equal.
+    The times of the estimates depend only on the number of fetches, so that replays give equal
+    estimates.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -72,7 +73,7 @@ class Completeness(Part):
         self._valid_from = self._estimator.fetched + n
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add a fetch of an earlier run to the estimator."""
+        """Add a fetch of an earlier run to the recall estimator."""
         stored = fetch.stored
         if not stored.is_revisit:
             relevant = stored.relevance > RELEVANT
@@ -83,7 +84,7 @@ class Completeness(Part):
             self._is_due()
 
     def on_restored(self) -> None:
-        """Append to the earlier run's estimates; after a change of topic, start a new list."""
+        """Append to the estimates of the earlier run, or start anew after a change of topic."""
         path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         again = self._record is not None
         self._record = EstimateLog(path, 0 if again else fetched)
@@ -91,7 +92,7 @@ class Completeness(Part):
             self._estimate()
 
     def on_recorded(self, visit: PageVisit) -> None:
-        """Add a fetch, and estimate recall if an estimate is due."""
+        """Add a fetch to the recall estimator, and estimate the recall if an estimate is due."""
         referrer = self._crawl.urls.referrer_id(visit.url_id)
         relevant = visit.relevance > RELEVANT
         targets = [link.target for link in visit.link_rows]
@@ -100,7 +101,7 @@ class Completeness(Part):
             self._estimate()
 
     def close(self) -> None:
-        """Record the stop rule that applies; estimate recall again if the frontier is empty."""
+        """Record the stop rule that applies; estimate the recall again if no URL is queued."""
         reason = self.stop_reason()
         if reason is not None:
             self._crawl.record_event(RULE, self._rules.describe(reason, self.latest))
@@ -110,7 +111,7 @@ class Completeness(Part):
             self._estimate()
 
     def stop_reason(self) -> str | None:
-        """Return the reason of the stop rule that applies, or None."""
+        """Return the stop reason of the user's stop rule that applies now, or None."""
         if not self._rules:
             return None
         estimate = self.latest
@@ -120,7 +121,7 @@ class Completeness(Part):
 
     @property
     def latest(self) -> RecallEstimate | None:
-        """The last estimate of recall, or None."""
+        """The latest estimate of the crawl's recall, or None."""
         return None if self._record is None else self._record.latest
 
     def _is_due(self) -> bool:

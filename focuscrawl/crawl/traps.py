@@ -31,7 +31,7 @@ _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 @dataclass(slots=True)
 class Quota:
-    """Quota of fetches of one host or one URL pattern, which the attribute ``name`` identifies."""
+    """Limit on the fetches of one host or URL pattern, which the attribute ``name`` gives."""
 
     name: str
     first: int  # fetches before relevant pages are required
@@ -49,23 +49,23 @@ class Quota:
 
     @property
     def description(self) -> str:
-        """Fetches, relevant pages and duplicates as text."""
+        """Return the numbers of fetches, relevant pages and duplicates of the quota, as a text."""
         words = f"{self.fetched:,} fetches, {self.earned:,} relevant pages"
         return f"{words}, {self.repeats:,} duplicates" if self.repeats else words
 
     def balance(self, multiplier: int) -> int:
-        """Return the number of fetches that are left, negative if the quota is exceeded."""
+        """Return the number of fetches that the quota still allows; negative if exceeded."""
         gain = max(self.earned - self.repeats, 0)
         return multiplier * (self.first + EARNED * gain) - self.fetched
 
 
 class Quotas:
-    """Quotas of fetches for all hosts and URL patterns, which grow with the relevant pages found.
+    """Quotas of fetches for hosts and URL patterns, which grow with the relevant pages found.
 
-    A quota allows `Quota.first` fetches, and 20 more for each relevant page in excess of the
-    number of duplicates. A used-up quota opens again when `Quota.first` further fetches are
-    allowed, because its pages led to relevant pages or all limits were raised. Quotas depend only
-    on the order of the fetches and on the times when limits were raised.
+    A quota allows `Quota.first` fetches, and 20 more fetches for each relevant page in excess of
+    the number of duplicates. A used-up quota opens again when it allows `Quota.first` further
+    fetches, because its pages led to relevant pages or all quotas were raised. Quotas depend only
+    on the order of the fetches and on the times when all quotas were raised.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class Quotas:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]], multiplier: int) -> Quotas:
-        """Restore quotas from `rows`, without deferred URLs."""
+        """Create the quotas from stored `rows`; no quota has deferred URLs yet."""
         quotas = cls()
         quotas.multiplier = multiplier
         for row in rows:
@@ -89,7 +89,7 @@ class Quotas:
         return quotas
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows from which `from_rows` can restore the quotas."""
+        """Yield the rows from which `from_rows` can create the same quotas."""
         for quota in self._quotas.values():
             yield {
                 "name": quota.name,
@@ -100,7 +100,7 @@ class Quotas:
             }
 
     def closed_quota(self, url: str) -> Quota | None:
-        """Return the used-up quota of a URL's host or pattern, or None."""
+        """Return the used-up quota of a URL's host or pattern; None if neither is used up."""
         for name in (host(url), url_pattern(url)):
             quota = self._quotas.get(name)
             if quota is not None and quota.closed:
@@ -110,11 +110,11 @@ class Quotas:
     def count(
         self, url: str, referrer: str | None, *, earns: bool, repeats: bool
     ) -> Iterator[Quota]:
-        """Count a fetch, and yield the quotas that close or open.
+        """Count a fetch for its host and pattern; yield the quotas that close or open.
 
         The argument ``earns`` is true for a relevant page that is not a duplicate, and ``repeats``
-        is true for a duplicate. A relevant page also extends the quotas of the page on which its
-        URL was first found.
+        is true for a duplicate. A relevant page also increases the quotas for the host and pattern
+        of the page on which its URL was first found.
         """
         own = (self._quota(host(url)), self._quota(url_pattern(url)))
         for quota in own:
@@ -131,7 +131,7 @@ class Quotas:
                         yield quota
 
     def raise_limits(self) -> list[Quota]:
-        """Double all limits, and return the quotas that open."""
+        """Double all quotas, and return the quotas that open."""
         self.multiplier *= 2
         return [quota for quota in self._quotas.values() if self._toggle_if_due(quota)]
 
@@ -154,8 +154,8 @@ class Quotas:
 class Traps(Part):
     """Counts every fetch, and defers URLs whose host or pattern has used up its quota.
 
-    When all queued URLs are deferred, all limits are doubled. Hence no URL is lost, and a crawl of
-    a single host has the same order as without limits.
+    When all queued URLs are deferred, all quotas are doubled. No URL is lost by quotas, and a
+    crawl of a single host fetches in the same order as without quotas.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -163,14 +163,14 @@ class Traps(Part):
         self.quotas = Quotas()
 
     def reset(self) -> None:
-        """Discard all quotas, and readmit the deferred URLs."""
+        """Discard all quotas, and return the deferred URLs to the queue."""
         self.quotas = Quotas()
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
         raised = History(self._crawl.store).events(RAISED)
         self._raised = Counter(event.seq for event in raised)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Count a fetch of an earlier run, and raise the limits when that run raised them."""
+        """Count a fetch of an earlier run; raise all quotas where the earlier run raised them."""
         stored = fetch.stored
         if stored.is_revisit:
             return
@@ -183,7 +183,7 @@ class Traps(Part):
         visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.is_duplicate)
 
     def readmit(self) -> bool:
-        """Raise all limits if all queued URLs are deferred; return True if limits were raised."""
+        """If all queued URLs are deferred, double all quotas and return True."""
         if not self._crawl.frontier.all_deferred:
             return False
         for quota in self.quotas.raise_limits():
@@ -222,9 +222,9 @@ class Traps(Part):
 
 
 class NearDuplicates(Part):
-    """Finds near-duplicates of the last 10,000 distinct pages, by MinHash.
+    """Finds pages that are near-duplicates of one of the latest 10,000 distinct pages, by MinHash.
 
-    A near-duplicate is judged and its links are queued, but it counts as a duplicate for quotas.
+    A near-duplicate is judged and its links are queued, but quotas count it as a duplicate.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -236,23 +236,23 @@ class NearDuplicates(Part):
         self._index = MinHashIndex(_MAX_PAGES)
 
     def remember(self, url: int, sketch: bytes) -> None:
-        """Add a page that another crawl fetched."""
+        """Add a page that another crawl fetched to the near-duplicate index."""
         self._index.find_or_add(url, sketch)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add a page of an earlier run to the index, and mark a near-duplicate."""
+        """Add a page of an earlier run to the near-duplicate index; mark a near-duplicate."""
         stored = fetch.stored
         if is_sketch(stored.signature) and not fetch.is_duplicate:
             near = self._index.find_or_add(stored.url, stored.signature)
             fetch.is_duplicate = near is not None
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Find the near-duplicate of a page that has enough words."""
+        """Search for the near-duplicate of a page, if the page has enough words."""
         if is_sketch(visit.signature):
             visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.signature)
 
     def before_record(self, visit: PageVisit) -> None:
-        """Add an event to the visit if its page is a near-duplicate."""
+        """Record an event if the page is a near-duplicate."""
         if visit.near_duplicate is not None:
             other, alike = visit.near_duplicate
             detail = f"{visit.url}: {alike:.0%} like {self._crawl.urls[other]}"

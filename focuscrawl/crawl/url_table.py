@@ -34,9 +34,9 @@ _REPEATED = re.compile(r"((?:/[^/]+){1,4})\1{2}(?=/|$)")  # three times in a row
 def url_pattern(url: str) -> str:
     """Return the pattern of a normalised URL: its host, its folder and the names in its query.
 
-    Numbers are replaced with ``#`` and the last segment with ``*``; values of arguments are
-    dropped. All paths of a host with repeated segments have the same pattern. All very deep paths
-    of a host have another common pattern.
+    Numbers in the URL are replaced with ``#`` and the last path segment with ``*``; the values of
+    query arguments are dropped. All URLs of a host whose path repeats a segment have the same
+    pattern. All URLs of a host with a very deep path have another common pattern.
 
     >>> url_pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
     'a.example/wiki/#/*?action&version'
@@ -62,10 +62,10 @@ def url_pattern(url: str) -> str:
 
 
 class UrlTable:
-    """Table of URLs with id, host, depth, referrer, state and score; ids count from 0.
+    """Table of URLs with id, host, depth, referrer, state and score; the ids are 0, 1, 2, ...
 
-    `flush` moves all changes into the record of a transaction. Scores of queued URLs are in the
-    frontier while the crawl runs; `copy_scores` copies them into the table.
+    The method `flush` moves all changes of the table into the record of a transaction. Scores of
+    queued URLs are in the frontier while the crawl runs; `copy_scores` copies them into the table.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class UrlTable:
         return self._urls.get(url)
 
     def add(self, url: str, depth: int, referrer: int | None) -> int:
-        """Return the id of a URL, after adding a new URL with depth and referrer to the table."""
+        """Return the id of a URL; add an unknown URL with its depth and referrer to the table."""
         url_id, new = self._urls.add(url)
         if new:
             self._grow(url_id + 1)
@@ -102,13 +102,13 @@ class UrlTable:
         return url_id
 
     def load_hosts(self, names: Iterable[str]) -> None:
-        """Load hosts from the store, in the order of their ids."""
+        """Load host names from the store (database), in the order of their ids."""
         for name in names:
             self._hosts.add(name)
         self._stored_hosts = len(self._hosts)
 
     def load(self, rows: Sequence[NewUrl]) -> None:
-        """Load URLs from the store in the order of their ids, after their hosts.
+        """Load URLs from the store (database) in the order of their ids, after `load_hosts`.
 
         Raises
         ------
@@ -137,22 +137,22 @@ class UrlTable:
                 column.grow(length + length // 8 + 64)
 
     def queued(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Return ids, host ids and scores of all queued URLs; the score of a start page is inf."""
+        """Return ids, host ids and scores of all queued URLs; the score of start pages is inf."""
         urls = np.flatnonzero(self._state.data[: len(self._urls)] == QUEUED)
         scores = self._score.data[urls]
         scores[np.isnan(scores)] = np.inf
         return urls, self._host.data[urls].astype(np.int64), scores
 
     def host_ids(self) -> NDArray[np.int64]:
-        """Return the host id of each URL."""
+        """Return the ids of the hosts of URLs."""
         return self._host.data[: len(self._urls)].astype(np.int64)
 
     def host_names(self, first: int = 0) -> list[str]:
-        """Return the names of the hosts in the order of their ids, from the id `first` on."""
+        """Return the host names in the order of their ids, from the id `first` on."""
         return [self._hosts[host_id] for host_id in range(first, len(self._hosts))]
 
     def referrer_ids(self) -> NDArray[np.int64]:
-        """Return the URL id of the page on which each URL was found; -1 for a start page."""
+        """Return, for each URL, the id of the page on which it was found; -1 for a start page."""
         return self._referrer.data[: len(self._urls)].copy()
 
     def host_id(self, url_id: int) -> int:
@@ -164,7 +164,7 @@ class UrlTable:
         return self._hosts[self.host_id(url_id)]
 
     def depth(self, url_id: int) -> int:
-        """Return the number of links from a start page to a URL, on the path of discovery."""
+        """Return the number of links on the path from a start page by which a URL was found."""
         return int(self._depth.data[url_id])
 
     def referrer(self, url_id: int) -> str | None:
@@ -173,7 +173,7 @@ class UrlTable:
         return None if referrer is None else self._urls[referrer]
 
     def referrer_id(self, url_id: int) -> int | None:
-        """Return the URL id of the page on which a URL was found, or None for a start page."""
+        """Return the id of the page on which a URL was found, or None for a start page."""
         referrer = int(self._referrer.data[url_id])
         return None if referrer < 0 else referrer
 
@@ -182,17 +182,17 @@ class UrlTable:
         return int(self._state.data[url_id])
 
     def is_own(self, url_id: int) -> bool:
-        """Tell whether this crawl may fetch a URL; always True except in a crawl in rounds."""
+        """Tell whether this process may fetch a URL; False only in a crawl in rounds."""
         return True
 
     def set_foreign_score(self, url_id: int, score: float) -> None:
-        """Set the score of a URL for which `is_own` is False."""
+        """Set the score of a URL that this crawl may not fetch (see `is_own`)."""
         self._score.data[url_id] = score
 
     def queueable(
         self, url_ids: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> Iterator[tuple[int, float]]:
-        """Iterate over ids and new scores of the URLs that were neither fetched nor excluded."""
+        """Iterate over (id, new score) of those URLs that were neither fetched nor excluded."""
         state = self._state.data[url_ids]
         can_queue = (state != FETCHED) & (state != EXCLUDED)
         return zip(url_ids[can_queue].tolist(), scores[can_queue].tolist(), strict=True)
@@ -203,7 +203,7 @@ class UrlTable:
         return None if math.isnan(score) else score
 
     def set_state(self, url_id: int, state: int, score: float | None) -> None:
-        """Set the state and score of a URL."""
+        """Set the state and the score of a URL."""
         self._state.data[url_id] = state
         self._score.data[url_id] = np.nan if score is None else score
         self._changed.add(url_id)
@@ -217,7 +217,7 @@ class UrlTable:
             self.set_state(url_id, QUEUED, None if score == math.inf else score)
 
     def flush(self, record: VisitRecord) -> None:
-        """Move all changes since the last call into a record."""
+        """Move all changes of the table since the last call into a record."""
         new_hosts = range(self._stored_hosts, len(self._hosts))
         record.hosts.extend((host_id, self._hosts[host_id]) for host_id in new_hosts)
         new = np.arange(self._stored_urls, len(self._urls))

@@ -1,18 +1,21 @@
-"""Data classes of a fetch: the URL to fetch, the answer, and the visit that is recorded."""
+"""Data classes of a fetch: the URL to fetch, the response, and the visit that is recorded."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from focuscrawl.page.metadata import HeaderLinks
+from focuscrawl.page.parse import parse_selector
 from focuscrawl.store import AnswerRow, PageRow
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from parsel import Selector
 
     from focuscrawl.page import PageView
     from focuscrawl.store.schema import LinkRow
@@ -31,7 +34,7 @@ _MAX_HEADINGS = 50  # stored of a page
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A URL to fetch now.
+    """A URL that has to be fetched now.
 
     Attributes
     ----------
@@ -52,7 +55,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The answer to a fetch.
+    """The response to a fetch.
 
     Attributes
     ----------
@@ -105,10 +108,10 @@ class Visit:
 
 
 class PageVisit(Visit):
-    """A `Visit` in progress: the page is judged, its links are queued, then the visit is recorded.
+    """A fetch in progress: the page is judged, its links are queued, then the fetch is recorded.
 
-    Code may change `relevance` before `Crawl.expand` is called; the new value replaces the
-    critic's value. Feed exports contain the fields of `Visit` only.
+    Code may change the attribute `relevance` before `Crawl.expand` is called. The new value
+    replaces the critic's value. Feed exports of Scrapy contain only the fields of `Visit`.
 
     Attributes
     ----------
@@ -187,14 +190,25 @@ class PageVisit(Visit):
         self.final_relevance: float | None = None
         self.events: list[tuple[str, str]] = []
 
+    @cached_property
+    def selector(self) -> Selector:
+        """Selector of the HTML page, which is parsed again at the first use.
+
+        Raises
+        ------
+        focuscrawl.page.ParseLimitError
+            If the parse may take more than about a second.
+        """
+        return parse_selector(self.download.body, self.download.encoding)
+
     @property
     def is_duplicate(self) -> bool:
-        """True for a duplicate or a near-duplicate of an earlier page."""
+        """True if the page is a duplicate or a near-duplicate of an earlier page."""
         return self.duplicate_id is not None or self.near_duplicate is not None
 
     @property
     def is_redirect(self) -> bool:
-        """True for an HTTP redirect or a refresh."""
+        """True if the response is an HTTP redirect or a refresh."""
         moved = 300 <= self.status < 400 and self.status != NOT_MODIFIED
         return moved or self.refresh is not None
 
@@ -208,7 +222,7 @@ class PageVisit(Visit):
         self.fetched_at = datetime.now(UTC).isoformat(timespec="milliseconds")
 
     def to_row(self) -> PageRow:
-        """Return the row of the page for the store."""
+        """Return the row of the page for the store (database)."""
         return PageRow(
             seq=self.seq,
             url=self.url_id,
@@ -230,10 +244,10 @@ class PageVisit(Visit):
 
 
 def make_answer_row(view: PageView, download: Download) -> AnswerRow:
-    """Return the text digest, headings and validators of a page for the next crawl.
+    """Return the text digest, headings, ETag and date of a page, which the next crawl uses.
 
-    The digest covers the text only, because many servers send a page with different bytes in every
-    answer.
+    The digest covers only the text of the page, because many servers send a page with different
+    bytes in every response.
     """
     text = " ".join(view.tokens).encode("utf-8", "replace")
     return AnswerRow(

@@ -1,4 +1,4 @@
-"""Waiting for busy hosts with better links, and priority fidelity.
+"""Waiting for better links at busy hosts, and the measure "priority fidelity".
 
 Priority fidelity is the share of fetches that requested the best known URL.
 """
@@ -29,12 +29,12 @@ _MAX_SEED_WAIT = 30.0  # seconds that links wait for the host of a start page
 
 
 class PatientOrder(Part):
-    """Makes the crawl wait for a busy host with a start page or a much better link.
+    """Makes the crawl wait for a busy host that has a start page or a much better link.
 
     The crawl does not wait for a start page if its host is blocked for more than 30 seconds, for
     example after errors. The crawl waits for a better link by the rule of
-    `focuscrawl.frontier.patience.Patience`, if scores are expected relevances and hosts have a
-    delay.
+    `focuscrawl.frontier.patience.Patience`. The rule applies if scores are expected relevances and
+    hosts have a delay.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -44,7 +44,7 @@ class PatientOrder(Part):
         self._patience = Patience(crawl.frontier, config.patience) if patient else None
 
     def wait(self, now: float) -> float | None:
-        """Return inf if the crawl should wait for a busy host, or None to fetch now."""
+        """Return inf if the crawl should wait for a busy host, or None to fetch a page now."""
         crawl = self._crawl
         if crawl.is_at_capacity:
             return None  # no fetch can start now in any case
@@ -77,11 +77,11 @@ class PatientOrder(Part):
 
 
 class PriorityFidelity(Part):
-    """Records each fetch during which a clearly better link waited for its host.
+    """Records each fetch during which a clearly better link waited for its busy host.
 
     *Priority fidelity* is the share of fetches during which no clearly better link waited. Scores
-    are not compared for start pages and redirect targets, and for strategies whose scores are not
-    expected relevances.
+    of start pages and redirect targets are not compared. The same holds for strategies whose
+    scores are not expected relevances.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -93,7 +93,7 @@ class PriorityFidelity(Part):
         self._crawl.overtaken = len(History(self._crawl.store).events(OVERTAKEN))
 
     def compare(self, url_id: int) -> None:
-        """Compare the score of a URL that will be fetched with the best queued URLs."""
+        """Compare the score of a URL that will be fetched with the best links of busy hosts."""
         crawl = self._crawl
         # URLs that were queued again or excluded are no longer in flight
         self._better_hosts = {
@@ -109,7 +109,7 @@ class PriorityFidelity(Part):
                 return
 
     def before_record(self, visit: PageVisit) -> None:
-        """Add the event to the visit if a better link waited."""
+        """Add an event to the visit if a better link waited for its host."""
         host = self._better_hosts.pop(visit.url_id, None)
         if host is not None:
             self._crawl.overtaken += 1

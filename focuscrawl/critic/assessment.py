@@ -1,8 +1,9 @@
-"""Quality of a critic on labelled pages, or on its own examples by cross-validation.
+"""Quality of a critic on labelled pages, or by cross-validation on its own examples.
 
-A few-shot critic has no labelled pages except its examples, so the examples are cross-validated.
-This estimates recall. Precision also depends on the share of relevant pages on the Web, so a
-person has to check some of the pages that the critic judges relevant.
+A few-shot critic has no labelled pages except its examples, so its quality is measured by
+cross-validation on the examples. This estimates recall. Precision also depends on the share of
+relevant pages on the Web. To estimate precision, a person has to check some of the pages that the
+critic judges relevant.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
 class ClassResult(NamedTuple):
-    """Precision and recall of a class; NaN without predicted or labelled pages, respectively."""
+    """Precision and recall of a class; NaN if no page is predicted or labelled as the class."""
 
     topic: str
     pages: int
@@ -67,7 +68,7 @@ class ClassResult(NamedTuple):
 
 
 class Prediction(NamedTuple):
-    """Label and predicted class of one page, with the probability of the predicted class."""
+    """Label and predicted class of a page, and the probability of the predicted class."""
 
     url: str
     topic: str
@@ -104,7 +105,7 @@ def check_classes(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check the classes of a trained critic on labelled pages that are not its training examples.
+    """Check the classes predicted by a critic on labelled pages that it was not trained on.
 
     Parameters
     ----------
@@ -156,9 +157,9 @@ def check_relevance(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check whether the relevance exceeds 1/2 for pages of `topics`, and for no other pages.
+    """Check whether a critic gives pages of `topics`, and no others, a relevance above 1/2.
 
-    The other parameters and the errors are the same as for `check_classes`.
+    The other parameters and the errors are those of `check_classes`.
     """
     rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))
@@ -272,7 +273,7 @@ def _confusions(
 
 
 class Example(NamedTuple):
-    """A training page of a few-shot critic."""
+    """A page on which a few-shot critic was trained."""
 
     url: str
     good: bool
@@ -281,7 +282,7 @@ class Example(NamedTuple):
 
 
 def read_examples(trained: TrainedCritic, web: Web) -> list[Example]:
-    """Read the training pages of a critic; pages that `web` does not have are left out."""
+    """Read the training pages of a critic from `web`; leave out pages that `web` does not have."""
     found = find_urls(web, [url for url, _ in trained.examples])
     pages = [None if url is None else read_page(web, url) for url in found]
     return [
@@ -298,7 +299,7 @@ def check_few_examples(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> FewExamplesReport:
-    """Check a few-shot critic by cross-validation of its examples.
+    """Check a few-shot critic by cross-validation on its examples.
 
     Parameters
     ----------
@@ -330,9 +331,10 @@ def check_few_examples(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Comparison of a newly trained critic with the previous critic on the new examples.
+    """Comparison of a newly trained critic with the previous critic, on the new examples.
 
-    The previous critic was not trained on the new examples, and the new critic is cross-validated.
+    The previous critic was not trained on the new examples; the new critic is cross-validated on
+    the examples.
 
     Attributes
     ----------
@@ -350,7 +352,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Quality:
-    """Quality of a critic by cross-validation; a page is judged relevant above relevance 1/2.
+    """Quality of a critic by cross-validation; a page with relevance above 1/2 counts as relevant.
 
     Attributes
     ----------
@@ -397,10 +399,10 @@ class Quality:
         previous: TrainedCritic | None = None,
         progress: Progress = NO_PROGRESS,
     ) -> Self:
-        """Measure the quality of a critic by cross-validation.
+        """Measure the quality of a critic by cross-validation on its examples.
 
-        A few-shot critic stores the words of its examples. The examples of other critics are read
-        from `webs`.
+        A few-shot critic stores the words of its examples. The example pages of critics that are
+        not few-shot are read from `webs`.
 
         Parameters
         ----------

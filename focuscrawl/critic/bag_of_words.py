@@ -1,4 +1,4 @@
-"""Bags of words, vocabularies, and word counts by class."""
+"""Bags of words, vocabularies, and the word counts of classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Bag = Mapping[str, int]
 
 
 class BagRows(NamedTuple):
-    """Bags of words as a sparse matrix in CSR layout.
+    """The bags of words of n pages, as a sparse matrix in CSR layout.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class BagRows(NamedTuple):
         return lengths
 
     def dot(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Multiply by `weights` (n_words, n_columns) in C order; return (n_rows, n_columns).
+        """Return the matrix product with `weights` (n_words, n_columns): (n_rows, n_columns).
 
-        For the few hundred words of a page, gathering the weights is faster than building a scipy
-        matrix of one row.
+        For a page of a few hundred words, picking the weights of the words is faster than building
+        a scipy matrix of one row.
         """
         if len(self) == 1:
             return (self.counts @ weights.take(self.ids, axis=0))[None]
@@ -75,7 +75,7 @@ class Vocabulary:
         return len(self.words)
 
     def transform(self, bags: Sequence[Bag]) -> BagRows:
-        """Look up the words of `bags`; unknown words are dropped."""
+        """Convert bags of words to rows of counts; drop words outside the vocabulary."""
         lengths = [len(bag) for bag in bags]
         n = sum(lengths)
         words = bags[0] if len(bags) == 1 else chain.from_iterable(bags)
@@ -94,7 +94,7 @@ FEW_PAGES = 100
 
 @dataclass(frozen=True, slots=True)
 class ClassCounts:
-    """The sufficient statistics of multinomial naive Bayes over leaf classes.
+    """The word and page counts from which multinomial naive Bayes is fitted.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class TrainingRows:
 
     @classmethod
     def from_bags(cls, bags: Sequence[Bag], topics: Sequence[str]) -> TrainingRows:
-        """Build the matrix of pages from their bags of words and their topics."""
+        """Build the matrix of labelled pages from their bags of words and topics."""
         from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
         from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
 
@@ -169,7 +169,7 @@ class TrainingRows:
         min_df: int | None = None,
         max_df: float = 0.5,
     ) -> ClassCounts:
-        """Count the words of pages by class.
+        """Count the words of the labelled pages in each class.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class TrainingRows:
         )
 
     def rows(self, chosen: NDArray[np.integer], words: Sequence[str]) -> BagRows:
-        """Return the bags of words of the `chosen` pages, limited to the sorted list `words`."""
+        """Return the bags of words of the `chosen` pages, limited to the sorted `words`."""
         columns = np.searchsorted(np.asarray(self.words), np.asarray(words))
         part = self.matrix[chosen][:, columns]
         return BagRows(part.indices, part.data, part.indptr)

@@ -1,8 +1,8 @@
 """Calibration of class probabilities, and measures of their reliability.
 
-Naive Bayes counts every word as independent evidence, so the log-odds of long pages are too
-extreme. Calibration fits the size of the log-odds and its growth with page length, on held-out
-pages.
+Naive Bayes counts every word as independent evidence, so naive Bayes gives too extreme log-odds to
+long pages. Calibration fits, on held-out pages, by how much to shrink the log-odds of pages of
+each length.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Temper posteriors of classes c: Pr'(c|u) proportional to Pr(c|u)^s for a page u.
+    """Tempers class probabilities of a page: the new ones are proportional to a power s <= 1.
 
-    The exponent is s = min(1, scale n(u)^-exponent) for a page u with n(u) known words.
-    Calibration keeps the order of the classes of a page, and never makes a judgement more extreme.
+    The exponent is s = min(1, scale n^-exponent) for a page with n known words. Calibration keeps
+    the order of the classes of a page, and never makes a judgement more extreme.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class Calibration:
 
 
 def log_normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return `weights` (n, n_classes) with each row of their exponentials scaled to a sum of 1.
+    """Return `weights` (n, n_classes) normalised so that the exponentials of each row sum to 1.
 
-    `scipy.special.logsumexp` takes longer than judging a small page.
+    The function `scipy.special.logsumexp` would take longer than judging a small page.
     """
     shifted = weights - weights.max(axis=1, keepdims=True)
     normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
@@ -62,7 +62,7 @@ def fit_calibration(
     lengths: NDArray[np.float64],
     truth: NDArray[np.integer],
 ) -> Calibration:
-    """Fit scale and exponent by maximum likelihood on held-out pages.
+    """Fit the calibration's scale and exponent by maximum likelihood on held-out pages.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def fit_calibration(
 
 
 class Bin(NamedTuple):
-    """Judgements with a confidence in [low, high); the last bin includes 1.
+    """Judgements whose confidence is at least `low` and below `high`; the last bin includes 1.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Measures of the reliability of probabilities.
+    """Measures of how reliable predicted probabilities are.
 
     Attributes
     ----------
@@ -127,10 +127,10 @@ class Reliability:
 def reliability_of_classes(
     probabilities: NDArray[np.float64], truth: NDArray[np.integer]
 ) -> Reliability:
-    """Measure class probabilities (n_pages, n_classes) against the true classes.
+    """Measure predicted class probabilities (n_pages, n_classes) against the true classes.
 
-    The Brier score is a sum over the classes, in [0, 2]. The table uses the most probable class of
-    each page.
+    The Brier score is the sum of the squared errors over the classes, in [0, 2]. The table of
+    reliability uses the most probable class of each page.
     """
     from sklearn.metrics import brier_score_loss  # noqa: PLC0415 - slow to import
 
@@ -143,7 +143,7 @@ def reliability_of_classes(
 def reliability_of_relevance(
     relevance: NDArray[np.float64], truth: NDArray[np.bool_]
 ) -> Reliability:
-    """Measure relevance (n_pages,) against relevance labels; the Brier score is in [0, 1]."""
+    """Measure predicted relevance (n_pages,) against labels; the Brier score is in [0, 1]."""
     from sklearn.metrics import brier_score_loss  # noqa: PLC0415
 
     return _table(float(brier_score_loss(truth, relevance)), relevance, truth)

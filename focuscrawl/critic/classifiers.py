@@ -27,7 +27,10 @@ _INVERSE_PENALTY = 10.0  # scikit-learn's C, for L2 regularisation of logistic r
 
 
 class NaiveBayes:
-    """Flat naive Bayes: Pr(c|u) proportional to Pr(c) prod_t theta(c,t)^n(u,t) [A02 equation 2].
+    """Flat (not hierarchical) multinomial naive Bayes over leaf classes [A02 equation 2].
+
+    The probability of a class c of a page is proportional to Pr(c) prod_t theta(c,t)^n(t), where
+    n(t) is the number of occurrences of the word t in the page.
 
     Parameters
     ----------
@@ -66,22 +69,23 @@ class NaiveBayes:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page) for each page and class, float64 (n_bags, n_classes)."""
         rows = self._vocabulary.transform(to_terms(bags, self.languages))
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
     def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
-        """Return log Pr(class|page) of pages transformed with this model's vocabulary."""
+        """Return log Pr(class|page) of pages converted with this model's vocabulary."""
         return log_normalised(rows.dot(self._weights) + self._prior)
 
 
 class HierarchicalNaiveBayes(NaiveBayes):
-    """Naive Bayes by the chain rule down the topic tree, Pr(c|u) = Pr(parent|u) Pr(c|u, parent).
+    """Naive Bayes down the topic tree by the chain rule: Pr(c|u) = Pr(parent|u) Pr(c|u, parent).
 
-    Each node with several children has a naive Bayes model; the word counts of a child are the sum
-    over its leaves. The weights of all nodes are columns of one matrix, so the words of a page are
-    looked up once. With `uniform_prior` all children of a node have the same Pr(c|parent).
+    Each node of the topic tree with several children has a naive Bayes model. The word counts of a
+    child are the sum of the counts of its leaves. The weights of all nodes of the topic tree are
+    columns of one matrix, so the words of a page are looked up only once. With `uniform_prior`,
+    all children of a node of the topic tree have the same prior probability.
     """
 
     kind: ClassVar[str] = "hierarchical"
@@ -110,7 +114,7 @@ class HierarchicalNaiveBayes(NaiveBayes):
         self._nodes = [slice(start, end) for start, end in pairwise(ends)]
 
     def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
-        """Return log Pr(class|page) of pages transformed with this model's vocabulary."""
+        """Return log Pr(class|page) of pages converted with this model's vocabulary."""
         steps = rows.dot(self._weights) + self._prior
         for node in self._nodes:
             steps[:, node] = log_normalised(steps[:, node])
@@ -126,7 +130,7 @@ KINDS: dict[str, type[NaiveBayes]] = {
 
 
 def log_theta(counts: NDArray[np.number]) -> NDArray[np.float64]:
-    """Return log Pr(word t|class c) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
+    """Return the log-probability of each word in each class, Laplace-smoothed [A02 equation 1].
 
     Parameters
     ----------
@@ -149,7 +153,7 @@ def _log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64
 def sibling_groups(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
     """List the nodes of the topic tree that have several children, from the root down.
 
-    A node with a single child is left out, because Pr(child|parent) = 1.
+    A node with a single child is left out, because the child has probability 1 given its parent.
 
     Returns
     -------
@@ -173,7 +177,7 @@ def sibling_groups(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
 
 
 class LinearModel(NamedTuple):
-    """A linear model of page vectors.
+    """A linear classifier of page vectors.
 
     Attributes
     ----------
@@ -188,19 +192,20 @@ class LinearModel(NamedTuple):
     intercept: NDArray[np.float64]
 
     def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
-        """Return log Pr(class|page), float64 (n_pages, n_classes), for rows of `as_matrix`."""
+        """Return log Pr(class|page) of page vectors (see `as_matrix`), (n_pages, n_classes)."""
         return _log_posteriors(pages @ self.weights + self.intercept)
 
     def scaled(self, factor: float) -> LinearModel:
-        """Return the model with all log-odds multiplied by `factor`."""
+        """Return the same model with all log-odds multiplied by `factor`."""
         return LinearModel(self.classes, self.weights * factor, self.intercept * factor)
 
 
 class LogisticModel:
-    """Class probabilities by logistic regression on TF-IDF and mean word embedding of a page.
+    """Class probabilities by logistic regression on a page's TF-IDF and mean word embedding.
 
     Logistic regression judges pages much better than naive Bayes, except with very few examples
-    (docs/research/critics-studies.md). Link texts are judged by naive Bayes.
+    (docs/research/critics-studies.md). Texts of links are judged by naive Bayes instead of
+    logistic regression.
 
     Parameters
     ----------
@@ -231,7 +236,7 @@ class LogisticModel:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page) for each page and class, float64 (n_bags, n_classes)."""
         rows = self.vectors.transform(bags)
         logits = rows.words.dot(self._word_weights)
         logits += rows.meaning @ self._meaning_weights + self.linear.intercept
@@ -241,7 +246,7 @@ class LogisticModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of the link model lie under `marked` classes of this model."""
+        """Return which classes of the link text model lie under `marked` (relevant) classes."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
         return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 
@@ -253,7 +258,7 @@ def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
-    """Return the vectors of pages as one sparse matrix (n_pages, n_words + dimensions)."""
+    """Return page vectors as one sparse matrix (n_pages, n_words + dimensions)."""
     from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
 
     words = sparse.csr_matrix(
@@ -267,7 +272,7 @@ def fit_logistic(
     topics: Sequence[str] | NDArray[np.str_],
     weight: NDArray[np.float64] | None = None,
 ) -> LinearModel:
-    """Fit a linear model to labelled pages by logistic regression.
+    """Fit a linear classifier to labelled pages by logistic regression.
 
     Parameters
     ----------
@@ -284,7 +289,7 @@ def fit_logistic(
 
 
 def fit_scale(log_posteriors: NDArray[np.float64], truth: NDArray[np.integer]) -> float:
-    """Return the factor for log-odds that gives held-out pages the highest likelihood.
+    """Return the factor for the log-odds that maximises the likelihood of held-out pages.
 
     Parameters
     ----------

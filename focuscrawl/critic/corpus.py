@@ -1,4 +1,4 @@
-"""Words of the pages of a recording, cached on disk, and bags of words packed into arrays."""
+"""Words of the pages of a recording, cached on disk; bags of words packed into arrays."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MAX_REDIRECTS = 5
 
 
 def find_urls(web: Web, urls: Sequence[str]) -> list[str | None]:
-    """Return the recorded URL for each URL in `urls`; None for URLs that `web` does not have."""
+    """For each URL in `urls`, return the recorded URL, or None if `web` does not have the URL."""
     normalized = [normalize(url) for url in urls]
     known = iter(web.resolve([url for url in normalized if url is not None]))
     return [None if url is None else next(known) for url in normalized]
@@ -49,7 +49,7 @@ def find_urls(web: Web, urls: Sequence[str]) -> list[str | None]:
 def read_bags(
     web: Web, urls: Sequence[str], *, progress: Progress = NO_PROGRESS
 ) -> list[Bag | None]:
-    """Read pages and count their words.
+    """Read pages from a recording, and count their words.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def read_bags(
 
 
 class FoundPage(NamedTuple):
-    """A page of a recording: its URL after redirects, and its words."""
+    """A page found in a recording: its URL after redirects, and its words."""
 
     url: str
     bag: Bag
@@ -93,7 +93,7 @@ class FoundPage(NamedTuple):
 def find_pages(
     webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = NO_PROGRESS
 ) -> dict[str, FoundPage]:
-    """Find pages in several recordings, following redirects, and count the words of the pages.
+    """Find pages in several recordings, follow redirects, and count the words of the pages.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class PackedBags(NamedTuple):
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Read the bags from the arrays of a model file; raise ValueError for damaged arrays."""
+        """Unpack the bags of words in the arrays of a model file; raise ValueError if damaged."""
         if _ARRAYS[0] not in arrays:
             return cls()
         words = decode_lines(arrays, _ARRAYS[0])
@@ -241,7 +241,7 @@ class PackedBags(NamedTuple):
         return cls(words, ids, counts, starts)
 
     def pack(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays for a model file; empty without pages."""
+        """Return the arrays for a model file; an empty dictionary if there are no pages."""
         if self.n_pages == 0:
             return {}
         values = (encode_lines(self.words), self.ids, self.counts, self.starts)

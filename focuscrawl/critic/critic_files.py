@@ -59,7 +59,7 @@ FORMAT = ModelFormat(
 
 
 def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False) -> int:
-    """Save a critic to the folder `out` atomically, and return its size in bytes.
+    """Save a critic to the folder `out` atomically, and return the size of the files in bytes.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
 
 
 def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
-    """Read the critic in `folder`, which may be inside an archive; return critic and hex digest.
+    """Read the critic in `folder` (may be in a zip archive); return the critic and its hex digest.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
 
 
 def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Return the arrays of `model` and its entries in the manifest."""
+    """Return the arrays of `model`, and the entries of the manifest that describe the model."""
     if isinstance(model, PhraseModel):
         forms = sorted(model.background)
         arrays: dict[str, NDArray[Any]] = {
@@ -277,7 +277,7 @@ def _unpack_logistic(
 def load_critic(
     spec: str, topic: str, *, calibrated: bool | None = None
 ) -> FocusedCritic | CustomCritic:
-    """Load a critic, and set the topics whose pages the critic judges relevant.
+    """Load a critic, and set the topics whose pages count as relevant.
 
     Parameters
     ----------
@@ -301,7 +301,7 @@ def load_critic(
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
     """Load a trained critic as `load_critic` does, but never import a callable.
 
-    Use this function for names from files, which may come from somebody else.
+    The function is for critic names in files, which may come from somebody else.
     """
     topics = _require_topics(topic)
     folder = find_model(spec)
@@ -323,9 +323,9 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
 
 
 def reject_callable_spec(name: str, where: str, option: str) -> str:
-    """Return a critic's name from a file, or raise `UserError` for ``module:callable``.
+    """Return the name of a critic from a file; raise `UserError` for ``module:callable``.
 
-    The file may come from somebody else, so only the user may name code to run.
+    The file may come from somebody else, and only the user may name Python code to run.
 
     Parameters
     ----------
@@ -341,9 +341,9 @@ def reject_callable_spec(name: str, where: str, option: str) -> str:
 
 
 def find_model(spec: str) -> Traversable:
-    """Return the folder of the trained critic `spec`: a path, or a name in a models folder.
+    """Return the folder of the trained critic `spec`, which is a path or a name in `models`.
 
-    The folder may be inside the archive that the package was imported from.
+    The folder of the critic may be inside the zip archive from which the package was imported.
 
     Raises
     ------
@@ -364,7 +364,7 @@ def find_model(spec: str) -> Traversable:
 
 
 def model_file(name: str) -> Traversable | None:
-    """Return the file ``models/...`` of the package; None if the package has no such file."""
+    """Return the file ``models/...`` inside the package; None if there is no such file."""
     start, slash, rest = name.partition("models/")
     if slash and not start and ".." not in rest.split("/"):
         for models in model_folders()[1:]:
@@ -374,7 +374,7 @@ def model_file(name: str) -> Traversable | None:
 
 
 def model_folders() -> list[Traversable]:
-    """Return the folders ``models`` in the current directory, next to and inside the package."""
+    """Return the folders ``models`` in the current directory, beside and inside the package."""
     package = resources.files("focuscrawl")
     checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
     return [Path("models"), *checkout, package / "models"]

@@ -62,7 +62,7 @@ _MIN_OTHERS = 20  # other pages needed to detect common phrases
 
 
 class JudgedPage(NamedTuple):
-    """A page and its relevance according to a critic that was not trained on the page.
+    """A page, and its relevance by a critic that was not trained on the page.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class JudgedPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FewExamplesReport:
-    """Quality of a few-shot critic.
+    """Quality estimates of a few-shot critic.
 
     Attributes
     ----------
@@ -98,13 +98,13 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return the other pages that the critic judges relevant, in random order."""
+        """Return the pages judged relevant that are no examples, in random order."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
-        """Return up to `most` examples whose relevance contradicts their label, worst first.
+        """Return up to `most` examples whose relevance contradicts their label, the worst first.
 
-        The list is empty if there are too few examples for an estimate.
+        The result is empty if there are too few examples for an estimate.
         """
         if self.recall is None:
             return []
@@ -168,7 +168,7 @@ def _to_relevance(log_odds: NDArray[np.float64]) -> list[float]:
 
 
 def critic_phrases(trained: TrainedCritic) -> Sequence[Sequence[str]]:
-    """Return the words of each phrase that a critic was trained from."""
+    """Return the words of each phrase from which a critic was trained."""
     model = trained.model
     return model.phrases if isinstance(model, PhraseModel) else trained.phrases
 
@@ -180,7 +180,7 @@ def score_held_out(
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Score pages by cross-validation or, with too few examples, by the critic itself.
+    """Score example pages by cross-validation or, if there are too few, by the critic itself.
 
     Returns
     -------
@@ -207,7 +207,7 @@ def score_held_out(
 
 
 class HeldOutLogOdds(NamedTuple):
-    """Log-odds of relevance of `TrainingPages`, each array float64 (n_pages,)."""
+    """Log-odds of relevance of held-out training pages, in arrays float64 (n_pages,)."""
 
     good: NDArray[np.float64]
     bad: NDArray[np.float64]
@@ -220,7 +220,7 @@ def cross_validate_few_shot(
     pages: TrainingPages,
     random_state: int,
 ) -> HeldOutLogOdds:
-    """Cross-validate with one fold for each example, or 10 folds for more than 20 examples.
+    """Cross-validate with one fold per example, or with 10 folds for more than 20 examples.
 
     Each fold also holds out a part of the unlabelled pages.
 
@@ -243,7 +243,7 @@ def cross_validate_few_shot(
 
 
 class Cohesion(NamedTuple):
-    """How similar the good examples of a topic are.
+    """Similarity of the good examples of a topic with each other.
 
     Attributes
     ----------
@@ -256,10 +256,10 @@ class Cohesion(NamedTuple):
 
 
 def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
-    """Compare at least two good pages with each other, by embeddings or else by words.
+    """Compare good pages, at least two, with each other, by embeddings or else by words.
 
-    The cosines are computed after the mean of the unlabelled pages has been subtracted. So two
-    unrelated pages have a cosine of 0.
+    Before the cosines are computed, the mean of the unlabelled pages is subtracted. Two unrelated
+    pages have a cosine of about 0 after the subtraction.
     """
     n_words = len(vectors.words)
     meaning = vectors.dimensions > 0
@@ -326,10 +326,10 @@ def _distinctive_words(
 def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that separate relevant pages from other pages, for and against the topic.
+    """Return the words that best distinguish relevant pages from other pages, for and against.
 
-    The words contribute most to the difference between the mean log-odds of relevant and of other
-    pages.
+    The returned words contribute most to the difference between the mean log-odds of relevant and
+    other pages.
     """
     if not isinstance(model, LogisticModel) or not on_topic:
         return (), ()
@@ -349,7 +349,7 @@ def top_words(
 
 
 class ShareEstimate(NamedTuple):
-    """An estimated share of pages with its 90 % interval, in [0, 1]."""
+    """An estimated share of pages with its 90 % interval, each between 0 and 1."""
 
     value: float
     low: float
@@ -357,7 +357,7 @@ class ShareEstimate(NamedTuple):
 
 
 def too_few_message(examples: int) -> str:
-    """Return why too few good examples prevent measuring a critic; empty with enough examples."""
+    """Return a message if there are too few good examples to measure a critic, else ""."""
     if examples >= MIN_EXAMPLES:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"
@@ -365,7 +365,7 @@ def too_few_message(examples: int) -> str:
 
 
 def estimate_share(hits: int, pages: int) -> ShareEstimate:
-    """Estimate a share from a sample of at least one page, with Jeffreys' interval.
+    """Estimate a share from a sample of one or more pages, with the Jeffreys interval.
 
     Notes
     -----
@@ -376,7 +376,7 @@ def estimate_share(hits: int, pages: int) -> ShareEstimate:
 
 
 def estimate_recall(log_odds: NDArray[np.float64]) -> ShareEstimate:
-    """Estimate the share of relevant pages that a critic judges relevant.
+    """Estimate the recall of a critic: the share of relevant pages that it judges relevant.
 
     Parameters
     ----------
@@ -410,7 +410,7 @@ def find_warnings(
     cohesion: Cohesion | None,
     recall: ShareEstimate | None,
 ) -> Iterator[str]:
-    """Yield warnings about the examples, one sentence each.
+    """Yield warnings about the examples of a critic, one sentence each.
 
     Parameters
     ----------

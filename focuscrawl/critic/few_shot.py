@@ -1,22 +1,24 @@
-"""Train a few-shot critic from phrases, a few relevant pages and perhaps off-topic pages.
+"""Train a few-shot critic from phrases, a few relevant pages, and optionally off-topic pages.
 
-The critic is the sum of two linear scorers. Each scorer is standardised: a score counts standard
-deviations above the mean of the *unlabelled* pages, a sample of the pages that the crawl fetches.
+A few-shot critic is the sum of two linear scorers of page vectors. The scores of each scorer are
+standardised, so that they count standard deviations above the mean of the *unlabelled* pages (a
+sample of the pages that the crawl fetches).
 
-- The *query* scorer is the TF-IDF cosine of a page with the phrases. With word embeddings, the
-  cosine of the mean embeddings is added.
+- The *query* scorer is the cosine similarity (TF-IDF) of a page with the phrases. If word
+  embeddings are installed, the cosine similarity of the mean embeddings is added to the query
+  scorer.
 - The *example* scorer is logistic regression of the good pages against the unlabelled and the bad
-  pages, with equal total weight for both sides (learning from positive and unlabelled examples
-  [Elkan and Noto 2008]).
+  pages, with equal total weight for positive and negative pages (learning from positive and
+  unlabelled examples [Elkan and Noto 2008]).
 
-The weight of a scorer is the square of the mean score of the good pages; for the example scorer,
-this mean is cross-validated. Then the unlabelled pages with the highest scores become positive
-examples of low weight (pseudo relevance feedback), and the example scorer is fitted again.
+The weight of a scorer is the square of the mean score of the good pages, which is cross-validated
+for the example scorer. Finally, the unlabelled pages with the highest scores become positive
+examples of low weight (pseudo relevance feedback), and the example scorer is fitted a second time.
 
-A score of four fifths of the mean score of the good pages, but at most two standard deviations,
-corresponds to relevance 1/2. If many unlabelled pages are relevant, no page scores far above the
-mean of the unlabelled pages. Good pages found by a crawl are more alike than other pages of the
-topic, so the scores of good pages are too high.
+The threshold score, at which the relevance is 1/2, is four fifths of the mean score of the good
+pages, but at most two standard deviations. If many unlabelled pages are relevant, no page scores
+far above the mean of the unlabelled pages. Good pages found by a crawl are more alike than other
+pages of the topic, so the scores of good pages are too high.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ _KMEANS_RUNS = 3
 
 
 class Scorer(NamedTuple):
-    """Linear scorer of page vectors, in standard deviations above the mean of unlabelled pages.
+    """Linear scorer of page vectors; scores are in standard deviations above unlabelled pages.
 
     Attributes
     ----------
@@ -94,12 +96,12 @@ class Scorer(NamedTuple):
     threshold: float = _MAX_THRESHOLD
 
     def log_odds(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
-        """Return the log-odds that each page is relevant, float64 (n_pages,)."""
+        """Return the log-odds of relevance of each page, float64 (n_pages,)."""
         above: NDArray[np.float64] = pages @ self.weights + self.intercept
         return _SLOPE * (above - self.threshold)
 
     def linear(self, topic: str) -> LinearModel:
-        """Return the log-odds of `topic` against ``/bad`` as a linear model."""
+        """Return the scorer as a linear classifier with the classes `topic` and ``/bad``."""
         weights = _SLOPE * self.weights[:, None]
         intercept = np.array([_SLOPE * (self.intercept - self.threshold)])
         if topic < OFF_TOPIC:  # the log-odds are those of the second class
@@ -108,7 +110,7 @@ class Scorer(NamedTuple):
 
 
 class TrainingPages(NamedTuple):
-    """Vectors of the training pages, each part a matrix (n_pages, n_words + dimensions)."""
+    """Vectors of good, bad and unlabelled training pages, as matrices (n_pages, n_features)."""
 
     good: sparse.csr_matrix
     bad: sparse.csr_matrix
@@ -125,7 +127,7 @@ def fit_few_shot(
     embeddings: bool,
     languages: LanguageShares | None = None,
 ) -> LogisticModel:
-    """Train a critic with two classes, the topic and ``/bad``.
+    """Train a few-shot critic with two classes, the topic and ``/bad``.
 
     Parameters
     ----------
@@ -165,7 +167,7 @@ def vectorize_pages(
     embeddings: bool,
     languages: LanguageShares = ENGLISH,
 ) -> tuple[PageVectors, TrainingPages]:
-    """Fit a `PageVectors`, and compute page vectors; parameters as in `fit_few_shot`."""
+    """Fit `PageVectors` to pages, and compute the vectors; parameters as in `fit_few_shot`."""
     kept = {form for phrase in phrases for word in phrase for form in word_forms(word, languages)}
     kept.update(*good, *bad)
     vectors = PageVectors.fit(unlabelled, kept, embeddings=embeddings, languages=languages)
@@ -179,7 +181,7 @@ def vectorize_pages(
 def fit_scorer(
     vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: TrainingPages
 ) -> Scorer:
-    """Train a scorer on page vectors: the sum of a query scorer and an example scorer."""
+    """Fit the query scorer and the example scorer to page vectors, and return their sum."""
     training = _ScorerTraining(vectors, pages)
     query = [training.fit_query(phrases)] if phrases else []
     if not pages.good.shape[0]:
@@ -204,9 +206,9 @@ def fit_phrases(
     embeddings: bool,
     languages: LanguageShares | None = None,
 ) -> LogisticModel:
-    """Train a critic from phrases alone, without any page.
+    """Train a few-shot critic from phrases alone, without any page.
 
-    The document frequencies and the mean embedding are computed from generated pages in
+    The document frequencies and the mean embedding are computed from pages generated in the given
     `languages`.
     """
     if languages is None:
@@ -231,10 +233,10 @@ def fit_phrases(
 
 
 def generate_filler_pages(found: int, random_state: int, languages: LanguageShares) -> list[Bag]:
-    """Generate pages of everyday words if fewer than 60 unlabelled pages were found.
+    """Generate pages of everyday words if there are fewer than 60 unlabelled pages.
 
-    Generated pages are more alike than real pages. Among too many generated pages, all real pages
-    would have high scores.
+    Generated pages are more similar to each other than real pages are. If there were too many
+    generated pages, all real pages would have high scores.
     """
     return (
         generate_pages(_MIN_UNLABELLED - found, random_state, languages)
@@ -258,14 +260,14 @@ class _ScorerTraining:
         self._good = np.arange(len(self._weight)) >= len(others)
 
     def fit_query(self, phrases: Sequence[Sequence[str]]) -> Scorer:
-        """Return the standardised sum of the cosines with the phrases."""
+        """Return the query scorer: the standardised sum of cosines of pages with the phrases."""
         scorers = [self._standardised(each) for each in _query_weights(self._vectors, phrases)]
         return self.combine(scorers, (1.0, 1.0))
 
     def fit_folds(self) -> list[tuple[NDArray[np.intp], Scorer]]:
-        """Return the held-out good pages and the scorer trained on the other pages, for each fold.
+        """For each fold, return the held-out good pages and a scorer trained on the other pages.
 
-        If there is only one good page, the list is empty.
+        If there is only one good page, there are no folds.
         """
         good = np.flatnonzero(self._good)
         folds = [good[fold::_FOLDS] for fold in range(min(_FOLDS, len(good)))]
@@ -274,7 +276,7 @@ class _ScorerTraining:
     def component_weights(
         self, query: Sequence[Scorer], without: Sequence[tuple[NDArray[np.intp], Scorer]]
     ) -> list[float]:
-        """Return the weights of the query scorer, if any, and of the example scorer.
+        """Return the weight of the query scorer, if there is one, and of the example scorer.
 
         Parameters
         ----------
@@ -287,7 +289,7 @@ class _ScorerTraining:
         return [max(each, 0.1) ** 2 for each in expected]
 
     def expected_score(self, judged: Sequence[tuple[NDArray[np.intp], Scorer]]) -> float:
-        """Return the mean score of good pages by the scorers in `judged`, shrunk to the prior."""
+        """Return the mean score of good pages by the scorers in `judged`, shrunk to a prior."""
         found: list[float] = []
         for pages, scorer in judged:
             found.extend(self._pages[pages] @ scorer.weights + scorer.intercept)
@@ -296,7 +298,7 @@ class _ScorerTraining:
     def fit_examples(
         self, feedback: NDArray[np.intp], without: NDArray[np.intp] = _NO_PAGES
     ) -> Scorer:
-        """Fit logistic regression to the examples.
+        """Fit the example scorer by logistic regression.
 
         Parameters
         ----------
@@ -314,7 +316,7 @@ class _ScorerTraining:
         return self._standardised(fit_logistic(self._pages, labels, weight).weights[:, 0])
 
     def combine(self, scorers: Sequence[Scorer], weights: Sequence[float]) -> Scorer:
-        """Return the standardised weighted sum of scorers."""
+        """Return the weighted sum of scorers, standardised on the unlabelled pages."""
         parts = [scorer.weights * weight for scorer, weight in zip(scorers, weights, strict=False)]
         min_spread = 0.5 * float(
             np.linalg.norm(weights[: len(parts)])
@@ -322,12 +324,12 @@ class _ScorerTraining:
         return self._standardised(np.sum(parts, axis=0), min_spread)
 
     def top_unlabelled(self, scorer: Scorer, n: int) -> NDArray[np.intp]:
-        """Return the indices of the `n` unlabelled pages with the highest scores."""
+        """Return the positions of the `n` unlabelled pages with the highest scores."""
         odds = self._pages[: self._n] @ scorer.weights
         return np.argsort(-odds, kind="stable")[:n]
 
     def has_spread(self, scorer: Scorer) -> bool:
-        """Return whether the scores of the unlabelled pages differ enough to rank them."""
+        """Return whether the scores of the unlabelled pages differ enough to rank the pages."""
         return bool((self._pages[: self._n] @ scorer.weights).std() > _MIN_SEPARATION)
 
     def _standardised(
@@ -341,9 +343,10 @@ class _ScorerTraining:
 def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
     """Cluster off-topic pages by k-means in their LSA space.
 
-    The clusters are the off-topic classes of the model that reads link texts. A single off-topic
-    class would contain the words of every other topic, each with a very low frequency. With a
-    single off-topic class, words of other topics would hardly count against the topic.
+    The clusters of off-topic pages are the off-topic classes of the model that judges link texts.
+    A single off-topic class would contain the words of every other topic, each with a very low
+    frequency. With a single off-topic class, words of other topics would hardly count against the
+    topic.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ _SITE_NAME_COUNT = 2  # occurrences of a host word that are not counted
 
 
 class TopicModel(Protocol):
-    """A trained model: class posteriors of bags of words.
+    """A trained model that computes class probabilities from bags of words.
 
     Attributes
     ----------
@@ -51,13 +51,13 @@ class TopicModel(Protocol):
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(class|page), float64 (n_bags, n_classes); each row is a distribution."""
+        """Return log Pr(class|page) for each page and class, float64 (n_bags, n_classes)."""
         ...
 
 
 @dataclass(eq=False)
 class FocusedCritic:
-    """A `Critic` that judges pages by a trained model.
+    """A critic that judges pages by a trained model.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ class FocusedCritic:
             self.marked_of_words = self.model.marked_link_classes(self.marked)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
-        """Judge pages: relevance is the sum of posteriors of the marked classes (methods.md 1).
+        """Judge pages: relevance is the sum of the probabilities of relevant classes.
 
-        With `requires_main_text`, a page whose main text is not relevant is judged like an empty
-        page.
+        With `requires_main_text`, a page is judged like an empty page if its main text is not
+        relevant.
         """
         judged = self.judge_bags([page.words.bag for page in pages])
         relevant = np.flatnonzero(judged.relevance > 0.5)
@@ -104,22 +104,22 @@ class FocusedCritic:
         return judged
 
     def judge_words(self, words: Sequence[str]) -> Judgement:
-        """Judge single words of links; an empty word means a link without text."""
+        """Judge single words of link texts; the empty word stands for a link without text."""
         bags: list[Bag] = [{word: 1} if word else {} for word in words]
         if not isinstance(self.model, LogisticModel):
             return self.judge_bags(bags)
         return _to_judgement(self.model.link_model.log_posteriors(bags), self.marked_of_words)
 
     def phrase_words(self) -> dict[str, float]:
-        """Return the words of the user's phrases, each with weight 1."""
+        """Return the words of the user's phrases, each with the weight 1."""
         phrases = self.model.phrases if isinstance(self.model, PhraseModel) else self.phrases
         return {word: 1.0 for phrase in phrases for word in phrase}
 
     def example_words(self) -> dict[str, float]:
-        """Return the words that distinguish the examples of the topic from other pages.
+        """Return the words that best distinguish the examples of the topic from other pages.
 
-        The weight is p log(p/q), as for keywords (`focuscrawl.knowledge`), where p and q are the
-        frequencies of a word in the marked classes and in the other classes.
+        The weight of a word is p log(p/q), as for keywords (`focuscrawl.knowledge`), where p is
+        its frequency in the relevant classes and q its frequency in the other classes.
 
         Returns
         -------
@@ -158,10 +158,11 @@ class FocusedCritic:
 def count_main_words(page: PageView) -> dict[str, int]:
     """Return the bag of words of the main text of a page.
 
-    The main text consists of texts of at least five words outside links and the title, and of
-    adjacent texts, such as links in a sentence. So menus, labels and calendars are left out.
-    Numbers are not counted. The first two occurrences of a word of the host name are not counted,
-    because they may be the site's name. A main text of fewer than ten words is ignored.
+    The main text of a page consists of texts of at least five words outside links and title, and
+    of adjacent texts, such as links in a sentence. The main text has no menus, labels and
+    calendars. Numbers are not counted. The first two occurrences of a word of the host name are
+    not counted, because they may be the site's name. A main text of fewer than ten words is
+    ignored.
     """
     words, leaf, links, n = page.words, page.token_leaf, page.links, page.n_leaves
     name = host(page.url)
@@ -241,21 +242,21 @@ class TrainedCritic:
 
 
 def is_few_shot(trained: TrainedCritic) -> bool:
-    """Return whether a critic was trained from phrases or from good and bad pages."""
+    """Return whether a critic was trained from phrases, or from good and bad pages."""
     model = trained.model
     kinds = (LogisticModel, PhraseModel)
     return isinstance(model, kinds) and OFF_TOPIC in model.classes and not trained.training_set
 
 
 class WordReason(NamedTuple):
-    """A word of a page and its contribution to the log-odds of the topic."""
+    """A word of a page and how much the word adds to the log-odds of the topic."""
 
     word: str
     weight: float
 
 
 class WordReasons(NamedTuple):
-    """The words of a page with the largest contributions, largest first.
+    """The words of a page that add most to the log-odds of the topic, in descending order.
 
     Attributes
     ----------
@@ -273,9 +274,9 @@ def explain_words(
 ) -> WordReasons:
     """Return the words of a page that count for and against the topic.
 
-    The contributions add up to the log-odds of the most probable marked class against the most
-    probable other class. For models that are not linear, the contribution of a word is the change
-    of the log-odds from an empty page to a page of this word alone.
+    The contributions of the words add up to the log-odds of the most probable relevant class
+    against the most probable other class. For models that are not linear, the contribution of a
+    word is the difference in log-odds between a page of only this word and an empty page.
 
     Parameters
     ----------

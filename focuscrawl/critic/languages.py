@@ -1,13 +1,13 @@
 """Detection of languages, their word frequencies, and character n-grams.
 
-In many languages, words alone are poor features. Chinese and Japanese have no spaces between
+In many languages, whole words are poor features. Chinese and Japanese have no spaces between
 words, so a token can be half a sentence. German has compounds, Arabic has prefixed articles,
-conjunctions and prepositions, and nearly every language except English inflects its words. So
-words of languages other than English are counted as character n-grams. Chinese, Japanese and
-Korean use bigrams, like Lucene's ``CJKAnalyzer``. Other languages use the word and its 4-grams
-(McNamee and Mayfield, Character n-gram tokenization for European language text retrieval,
-Information Retrieval 7, 2004). Features from dictionaries and stemmers are no better than n-grams
-(docs/research/critics-studies.md).
+conjunctions and prepositions, and nearly every language except English inflects its words. Words
+of languages other than English are represented by character n-grams. Words in Chinese, Japanese
+and Korean are split into bigrams, like Lucene's ``CJKAnalyzer`` does. A word of any other language
+is represented by the word and its 4-grams (McNamee and Mayfield, Character n-gram tokenization for
+European language text retrieval, Information Retrieval 7, 2004). Features from dictionaries and
+stemmers are no better than n-grams (docs/research/critics-studies.md).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _UNKNOWN_FREQUENCY = 1e-7  # of a word or n-gram that is not in the list of a la
 
 
 def to_terms(bags: Sequence[Bag], languages: LanguageShares) -> Sequence[Bag]:
-    """Return bags of words unchanged if pages are in English, else as bags of n-grams."""
+    """Return bags of n-grams; bags of words stay as they are if the pages are in English."""
     if languages == ENGLISH:
         return bags
     read: list[Bag] = []
@@ -90,8 +90,8 @@ def detect_languages(
 ) -> LanguageShares:
     """Detect the languages of training pages and phrases.
 
-    The unlabelled pages have the same total weight as the examples. The language of the phrases is
-    used only if no page has a detectable language, or if a phrase has non-ASCII letters.
+    The unlabelled pages together have the same weight as the examples together. The language of
+    the phrases is used if no page has a detectable language, or if a phrase has non-ASCII letters.
     """
     found = [shares for bags in (unlabelled, examples) if (shares := _page_languages(bags))]
     words = list(chain.from_iterable(phrases))
@@ -107,8 +107,8 @@ def detect_languages(
 def detect_title_language(words: Bag) -> str:
     """Return the language of the words of many titles, headings and links; English if unclear.
 
-    The thresholds are lower than for pages, because titles have fewer everyday words than running
-    text.
+    The thresholds are lower than those for pages, because titles have fewer everyday words than
+    running text.
     """
     return (
         detect_page_language(
@@ -146,7 +146,7 @@ def detect_page_language(
 
 
 def normalise_word(word: str) -> str:
-    """Return a word in lower case without accents, vowel marks and full-width letters."""
+    """Return a word in lower case, without accents, vowel marks and full-width letters."""
     if word.isascii():
         return word
     if _SPACELESS.search(word):
@@ -160,17 +160,17 @@ def normalise_word(word: str) -> str:
 
 
 def split_scripts(word: str) -> list[str]:
-    """Split a normalised word where a script without spaces starts or ends."""
+    """Split a normalised word where a script without spaces (such as Chinese) starts or ends."""
     return [part for part in _SPACELESS.split(word) if part]
 
 
 def is_spaceless(word: str) -> bool:
-    """Return whether a word is in a script without spaces."""
+    """Return whether a word is in a script without spaces, such as Chinese."""
     return _SPACELESS.match(word) is not None
 
 
 def estimate_word_count(run: str) -> float:
-    """Return the approximate number of words of a piece that `split_scripts` returns."""
+    """Return the approximate number of words in a piece of text from `split_scripts`."""
     if run.isascii():
         return 1.0
     number = len(run) / _CHARACTERS_PER_WORD if is_spaceless(run) else count_words(run)
@@ -179,7 +179,7 @@ def estimate_word_count(run: str) -> float:
 
 @lru_cache(maxsize=20_000)
 def word_ngrams(word: str) -> tuple[str, ...]:
-    """Return the n-grams that a word is counted as."""
+    """Return the character n-grams that represent a word."""
     found: list[str] = []
     for run in split_scripts(normalise_word(word)):
         if is_spaceless(run):
@@ -194,12 +194,12 @@ def word_ngrams(word: str) -> tuple[str, ...]:
 
 
 def is_ngram(term: str) -> bool:
-    """Return whether a term is a part of a word, which is meaningless to users."""
+    """Return whether a term is an n-gram of a word, which users would not understand."""
     return term.startswith(_NGRAM_MARK)
 
 
 def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[np.float64]:
-    """Return the probability that a page of 500 words has each term, float64 (n_words,)."""
+    """Return the probability that a page of 500 words contains each word, float64 (n_words,)."""
     frequency = _term_frequencies(languages)
     each = np.array([frequency.get(word, 0.0) for word in words])
     share: NDArray[np.float64] = -np.expm1(-_PAGE_WORDS * each)
@@ -207,13 +207,13 @@ def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[n
 
 
 def everyday_words(languages: LanguageShares) -> tuple[str, ...]:
-    """Return the frequent words of English (about 30,000), or n-grams of other languages."""
+    """Return the frequent words of English (about 30,000), or n-grams of another language."""
     least = _EVERYDAY_FREQUENCY if languages == ENGLISH else _EVERYDAY_NGRAM_FREQUENCY
     return tuple(word for word, each in _term_frequencies(languages).items() if each >= least)
 
 
 def generate_pages(n: int, random_state: int, languages: LanguageShares) -> list[Bag]:
-    """Generate `n` pages of 500 words, drawn independently from the languages' frequencies."""
+    """Generate `n` pages of 500 words each, drawn independently by the word frequencies."""
     frequency = _word_frequencies(languages)
     words = list(frequency)
     weights = np.fromiter(frequency.values(), np.float64, len(words))
@@ -223,13 +223,13 @@ def generate_pages(n: int, random_state: int, languages: LanguageShares) -> list
 
 
 def expected_word_counts(n: float, languages: LanguageShares) -> Bag:
-    """Return the expected count of each word in a running text of `n` words."""
+    """Return the expected number of occurrences of each word in a text of `n` words."""
     counts = {word: round(n * each) for word, each in _word_frequencies(languages).items()}
     return {word: count for word, count in counts.items() if count}
 
 
 def frequency(word: str, languages: LanguageShares) -> float:
-    """Return the relative frequency of a word."""
+    """Return the relative frequency of a word in a language."""
     if languages == ENGLISH:
         from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
 
@@ -238,7 +238,7 @@ def frequency(word: str, languages: LanguageShares) -> float:
 
 
 def substring_frequency(part: str, languages: LanguageShares) -> float:
-    """Return the relative frequency of words that contain `part`."""
+    """Return the total relative frequency of the words that contain `part`."""
     return sum(each for word, each in _word_frequencies(languages).items() if part in word)
 
 

@@ -1,4 +1,4 @@
-"""Page vectors: TF-IDF of the words of a page, and the mean of their static embeddings."""
+"""Page vectors: the TF-IDF of the words of a page, and the mean static embedding of the words."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def word_vectors_installed() -> bool:
 
 @lru_cache(maxsize=1)
 def load_word_vectors() -> WordVectors:
-    """Return the word vectors, which a process reads once; errors are those of `WordVectors`."""
+    """Return the word vectors, loaded once per process; errors are those of `WordVectors`."""
     return WordVectors()
 
 
@@ -60,12 +60,12 @@ class Subwords(NamedTuple):
 
     @classmethod
     def from_lengths(cls, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> Subwords:
-        """Divide the subword `ids` among words; `lengths` (n_words,) are the subwords per word."""
+        """Divide subword `ids` among words; `lengths` (n_words,) are the numbers of subwords."""
         return cls(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
 class WordVectors:
-    """Static word embeddings, mainly for English: the mean of the vectors of a word's subwords.
+    """Static word embeddings, mainly for English: a word's vector is the mean of its subwords.
 
     Raises
     ------
@@ -91,17 +91,17 @@ class WordVectors:
         self.n_subwords, self.dimensions = vectors.shape
 
     def embed(self, words: Sequence[str]) -> NDArray[np.float16]:
-        """Return the vectors of `words`, float16 (n_words, dimensions), in 20 µs per word."""
+        """Return the embeddings of `words`, float16 (n_words, dimensions), in 20 µs per word."""
         return self.embed_subwords(self.split(words))
 
     def split(self, words: Sequence[str]) -> Subwords:
-        """Divide `words` into subwords, which takes nearly all of the time of `embed`."""
+        """Split `words` into subwords, which takes nearly all of the time of `embed`."""
         encoded = self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)
         ids = np.array([i for each in encoded for i in each.ids], np.int64)
         return Subwords.from_lengths(ids, np.array([len(each.ids) for each in encoded], np.int64))
 
     def embed_subwords(self, subwords: Subwords) -> NDArray[np.float16]:
-        """Return the vectors of divided words, float16 (n_words, dimensions)."""
+        """Return the embeddings of words split into subwords, float16 (n_words, dimensions)."""
         lengths = np.diff(subwords.starts)
         order = np.argsort(-lengths)  # the words with the most subwords first
         starts, lengths = subwords.starts[order], lengths[order]
@@ -124,7 +124,7 @@ class WordVectors:
 
 
 class PageRows(NamedTuple):
-    """Vectors of pages: TF-IDF of words, and mean word embeddings.
+    """Vectors of pages: the TF-IDF of words, and mean word embeddings.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class PageRows(NamedTuple):
 
 
 class PageVectors:
-    """Transforms bags of words to page vectors.
+    """Transforms bags of words into page vectors.
 
     Parameters
     ----------
@@ -174,9 +174,9 @@ class PageVectors:
         embeddings: bool,
         languages: LanguageShares = ENGLISH,
     ) -> Self:
-        """Fit the vocabulary, the document frequencies and the mean embedding.
+        """Fit the vocabulary, the document frequencies and the mean embedding to pages.
 
-        The vocabulary consists of the words of `bags` except the rarest ones, and of everyday
+        The vocabulary consists of the words of `bags`, except the rarest words, and of everyday
         words of `languages`.
 
         Parameters
@@ -226,10 +226,11 @@ class PageVectors:
 
 
 def tf_idf(rows: BagRows, idf: NDArray[np.floating]) -> BagRows:
-    """Return TF-IDF, (1 + log n(u,t)) idf(t) for a word t of a page u, scaled to unit length.
+    """Return the TF-IDF (1 + log n) idf of each word that occurs n times, scaled to unit length.
 
-    scikit-learn's `TfidfTransformer` adds squares in another order, which would change the last
-    digits of every judgement. For a single page, `TfidfTransformer` takes dozens of times as long.
+    The class `TfidfTransformer` of scikit-learn adds squares in another order, which would change
+    the last digits of every judgement. For a single page, scikit-learn's `TfidfTransformer` takes
+    dozens of times as long.
     """
     data = (1.0 + np.log(rows.counts)) * idf.take(rows.ids)
     for start, end in pairwise(rows.starts.tolist()):  # the result is independent of other rows

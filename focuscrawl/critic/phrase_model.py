@@ -1,15 +1,16 @@
-"""A critic from keywords only, for topics without examples.
+"""A critic from keywords alone, for topics without examples.
 
-The model assumes that the words of a page are drawn from one of two distributions. The
-*background* b(t) is the general frequency of words in the language (`wordfreq`). The *topic*
-distribution is a mixture: the user's words have the share `TOPIC_WORD_SHARE`, and the background
-has the rest:
+The keyword model assumes that the words of a page are drawn from one of two distributions,
+background or topic. The *background* b(t) is the general frequency of words in the language
+(`wordfreq`). The *topic* distribution is a mixture: the user's words have the share
+`TOPIC_WORD_SHARE`, and the background has the rest:
 
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
-The distribution q is uniform over the phrases, and over the words of each phrase. So the log-odds
-of a page are a sum over its words. A word of the user counts for the topic; rare words of the
-language count more than frequent words. Every other word counts a little against the topic.
+The distribution q of the user's words is uniform over the phrases, and over the words of each
+phrase. The log-odds of a page are a sum over the words of the page. A word of the user's phrases
+counts for the topic; rare words of the language count more than frequent words. Every word that is
+not in the user's phrases counts a little against the topic.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ OFF_TOPIC = "/bad"
 
 
 class PhraseModel:
-    """Posteriors of ``/good`` and ``/bad`` by the word distributions of topic and background.
+    """Probabilities of the classes ``/good`` and ``/bad`` from two word distributions.
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ class PhraseModel:
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
-        """Return log Pr(class|page), float64 (n_bags, 2); each row is a distribution."""
+        """Return log Pr(class|page) for each page and class, float64 (n_bags, 2)."""
         odds = np.array([self._log_odds(bag) for bag in bags])
         posteriors = np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
         if calibration is None:
@@ -166,10 +167,10 @@ def _match_forms(word: str, languages: LanguageShares) -> tuple[str, ...]:
 
 
 def word_forms(word: str, languages: LanguageShares = ENGLISH) -> tuple[str, ...]:
-    """Return the forms that count as `word`: the word and its regular English plural or singular.
+    """Return the forms that count as `word`: in English, the regular plural and singular.
 
     A stemmer would also merge ``news`` with ``new``. In other languages, the forms of a word share
-    n-grams, so the function returns only the word.
+    n-grams, so the function returns only the word itself.
     """
     if (
         languages != ENGLISH
@@ -197,7 +198,7 @@ def parse_phrases(text: str) -> list[list[str]]:
 
 
 def reject_everyday_phrases(phrases: Sequence[Sequence[str]], languages: LanguageShares) -> None:
-    """Raise `UserError` if a phrase has only words that nearly every page has."""
+    """Raise `UserError` if a phrase consists only of words that nearly every page contains."""
     for words in phrases:
         if min(frequency(word, languages) for word in words) > COMMON:
             raise UserError(
@@ -207,7 +208,7 @@ def reject_everyday_phrases(phrases: Sequence[Sequence[str]], languages: Languag
 
 
 def parse_description(description: str) -> list[str]:
-    """Return the rare words of a paragraph, which count as one phrase.
+    """Return the rare words of a description of the topic, which count as one phrase.
 
     Raises
     ------
@@ -226,7 +227,7 @@ def parse_description(description: str) -> list[str]:
 
 
 def build_phrase_model(text: str) -> PhraseModel:
-    """Build a model of comma-separated phrases; errors are those of `parse_phrases`."""
+    """Build a model from comma-separated phrases; errors are those of `parse_phrases`."""
     phrases = parse_phrases(text)
     languages = detect_languages((), (), phrases)
     reject_everyday_phrases(phrases, languages)

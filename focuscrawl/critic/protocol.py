@@ -1,4 +1,4 @@
-"""The interface of a critic [A02 section 1.1], and critics that are users' own functions."""
+"""The interface of a critic [A02 section 1.1], and critics that are functions of users."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RELEVANT = 0.5  #: a page is relevant if its relevance is higher (methods.md 4.4
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The critic's judgement of n pages.
+    """A critic's judgement of n pages.
 
     Attributes
     ----------
@@ -82,15 +82,15 @@ _SPEC = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*
 
 
 def is_callable_spec(spec: str) -> bool:
-    """Return whether `spec` has the form ``module:callable``."""
+    """Return whether a critic is given in the form ``module:callable``."""
     return _SPEC.fullmatch(spec) is not None
 
 
 class CustomCritic:
-    """A critic that calls a user's function with a sequence of `PageView`.
+    """A critic that calls a user's function with a sequence of pages (`PageView`).
 
-    The function returns n relevances in [0, 1], or a `Judgement`. A function that returns class
-    probabilities has an attribute ``classes``, the topic paths of the classes. The classes at or
+    The user's function returns n relevances in [0, 1], or a `Judgement`. A function that returns
+    class probabilities has an attribute ``classes``, a list of topic paths. The classes at or
     below the topics of the crawl count as relevant.
 
     Parameters
@@ -157,7 +157,7 @@ class CustomCritic:
 
 
 def load_custom(spec: str, topics: Sequence[str]) -> CustomCritic:
-    """Import the critic ``module:callable``; the current directory is searched first.
+    """Import the critic ``module:callable``; search for the module in the current folder first.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Train critics from labelled pages of a taxonomy, or from keywords and a few pages."""
+"""Trains critics from labelled pages of a taxonomy, or from keywords and a few pages."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def train_on_bags(
     all_words: bool = False,
     random_state: int = 0,
 ) -> TrainedCritic:
-    """Train a critic on bags of words; parameters as in `train_critic`.
+    """Train a critic on bags of words of pages; parameters as in `train_critic`.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def train_on_bags(
 def held_out_posteriors(
     usable: Sequence[LabelledBag], *, kind: str, uniform_prior: bool = False, random_state: int = 0
 ) -> NDArray[np.float64]:
-    """Cross-validate a critic; parameters as in `train_on_bags`, for at least two classes.
+    """Cross-validate a critic with at least two classes; parameters as in `train_on_bags`.
 
     Returns
     -------
@@ -242,7 +242,7 @@ class _NaiveBayesTrainer:
         self.is_indistinct = not self._counts.words
 
     def model(self) -> NaiveBayes:
-        """Return the model of all examples."""
+        """Return the model trained on all examples."""
         return self._kind(
             self._counts, uniform_prior=self._uniform_prior, languages=self._languages
         )
@@ -250,7 +250,7 @@ class _NaiveBayesTrainer:
     def cross_validate(
         self, folds: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return held-out log-posteriors (n, n_classes) and numbers of known words (n,)."""
+        """Return held-out log-probabilities (n, n_classes) and the words per page (n,)."""
         rows = self._rows
         held_out = np.full((len(rows), len(rows.classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         lengths = np.zeros(len(rows))
@@ -294,7 +294,7 @@ class _LogisticTrainer:
         self._scale = 1.0
 
     def model(self) -> LogisticModel:
-        """Return the model of all examples, with log-odds scaled by the last cross-validation."""
+        """Return the model trained on all examples, scaled as in the last cross-validation."""
         words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
         link_model = NaiveBayes(
@@ -306,7 +306,7 @@ class _LogisticTrainer:
     def cross_validate(
         self, folds: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return held-out log-posteriors (n, n_classes), scaled, and numbers of words (n,)."""
+        """Return scaled held-out log-probabilities (n, n_classes) and the words per page (n,)."""
         held_out = np.full((len(self.truth), len(self._classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         for fold in np.unique(folds):
             test, rest = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
@@ -357,7 +357,7 @@ def _digest_examples(usable: Sequence[LabelledBag]) -> str:
 
 
 def parse_topic_name(name: str | None) -> str:
-    """Return the topic path of the class that a user names; ``/good`` for None.
+    """Return the topic path of the class that a user names; ``/good`` if the name is None.
 
     Raises
     ------
@@ -494,7 +494,7 @@ def sample_unlabelled_pages(
     random_state: int,
     progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
-    """Sample unlabelled pages from the first recordings that together contain enough pages.
+    """Sample unlabelled pages from the first recordings that together have enough pages.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Diagnosis of falls of a crawl's harvest rate and speed [F99 sections 2 and 4.2].
+"""Diagnosis of why the harvest rate or the speed of a crawl has fallen [F99 2 and 4.2].
 
-`focuscrawl.extensions.alarm` and `focuscrawl.report.summary` report alarms, their causes and
-remedies.
+The modules `focuscrawl.extensions.alarm` and `focuscrawl.report.summary` report alarms, their
+causes and remedies.
 """
 
 from focuscrawl.diagnosis.alarms import (

@@ -1,4 +1,4 @@
-"""Detection of significant falls of a crawl's harvest rate or speed."""
+"""Detects significant falls of a crawl's harvest rate or speed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _MAIN_HOST = 0.5  # share of the latest fetches above which a host is named
 
 
 class HarvestMonitor:
-    """Detect falls of the harvest rate.
+    """Detects falls of the harvest rate of a crawl.
 
     After each fetch, the monitor compares the last `WINDOW` fetches with all earlier fetches, if
-    there are at least `WINDOW` earlier fetches. An alarm starts if the harvest rate has halved and
-    the difference exceeds three standard errors, computed as for independent fetches. The alarm
-    ends when the harvest rate reaches three quarters of the rate before the alarm. If the rate
-    halves again during an alarm, the monitor raises another alarm.
+    there are at least `WINDOW` of them. An alarm starts if the harvest rate has halved and the
+    difference exceeds three standard errors, computed as for independent fetches. The alarm ends
+    when the harvest rate reaches three quarters of the rate before the alarm. If the rate halves
+    again during an alarm, the monitor raises another alarm.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ class HarvestMonitor:
         judged: bool,
         busy_host: str | None = None,
     ) -> str | None:
-        """Add a fetch; return `ALARM` or `RECOVERED` if the fetch starts or ends an alarm.
+        """Add a fetch; return `ALARM` or `RECOVERED` if an alarm starts or ends with the fetch.
 
-        `referrer_id` is the page where the URL was found first. `Outcome` describes the other
-        parameters.
+        The argument `referrer_id` is the id of the page on which the URL was first found. The
+        class `Outcome` describes the other parameters.
         """
         from_topic, from_relevant = self._referrer(referrer_id)
         index = self._classes.setdefault(topic or "", len(self._class_names))
@@ -75,7 +75,7 @@ class HarvestMonitor:
         return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, busy_host))
 
     def add(self, outcome: Outcome) -> str | None:
-        """Add a fetch as `add_fetch` does, with the class and the relevance of its referrer."""
+        """Add a fetch like `add_fetch`, but with the class and relevance of the linking page."""
         self._latest.append(outcome)
         self._latest_relevance += outcome.relevance
         if len(self._latest) > WINDOW:
@@ -129,7 +129,7 @@ class Slowdown(NamedTuple):
     host: str | None
 
     def short(self) -> str:
-        """Return a text for a progress bar."""
+        """Return a short text about the slowdown for a progress bar."""
         return f"slow: {self.now:,.0f} relevant pages/h, {self.before:,.0f} before"
 
     def describe(self) -> str:
@@ -169,13 +169,14 @@ class _FetchSums:
 
 
 class SpeedMonitor:
-    """Detect falls of the relevance gained per unit of time.
+    """Detects falls of a crawl's speed (relevance gained per unit of time).
 
     After each fetch, the monitor compares the last `WINDOW` fetches with all earlier fetches of
     the same run, if there are at least `WINDOW` earlier fetches. An alarm starts if the speed has
     halved and the loss of relevance exceeds three standard errors, by the linear approximation of
     a ratio of two sums. The alarm ends when the speed reaches three quarters of the speed before
-    the alarm. Two different thresholds prevent repeated alarms at a speed close to one threshold.
+    the alarm. The thresholds for the start and the end of an alarm differ, so that a speed close
+    to one threshold does not cause repeated alarms.
     """
 
     def __init__(self) -> None:
@@ -185,9 +186,9 @@ class SpeedMonitor:
         self._last_fetch: float | None = None
 
     def add_fetch(self, at: float, relevance: float, host: str) -> str | None:
-        """Add a fetch; return `SLOW` or `FAST_AGAIN` if the fetch starts or ends an alarm.
+        """Add a fetch; return `SLOW` or `FAST_AGAIN` if an alarm starts or ends with the fetch.
 
-        `at` is the time of the fetch in seconds of a monotonic clock.
+        The argument `at` is the time of the fetch in seconds of a monotonic clock.
         """
         before, self._last_fetch = self._last_fetch, at
         if before is None:

@@ -1,4 +1,4 @@
-"""Causes of a fall of the harvest rate, found from the classes and referrers of fetched pages."""
+"""Finds the cause of a fall of the harvest rate, from the classes and referrers of pages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Share(NamedTuple):
-    """An off-topic class and its share of the fetches, now and before the fall."""
+    """An off-topic class, and its share of fetches before the harvest rate fell and now."""
 
     topic: str
     now: float
@@ -53,7 +53,7 @@ class Share(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A class that could be marked as relevant: a sibling or parent of a relevant class.
+    """A class that the user could mark as relevant: a sibling or parent of a relevant class.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Diagnosis:
     busy_host: str | None = None
 
     def short(self) -> str:
-        """Return a text for a progress bar."""
+        """Return a short text about the fall for a progress bar."""
         if self.busy_host is not None:
             return f"{self.cause}: {self.busy_host}"
         if not self.lost_to:
@@ -107,7 +107,7 @@ class Diagnosis:
         )
 
     def describe(self) -> str:
-        """Return the fall, its cause and the proposals in one line."""
+        """Return the fall of the harvest rate, its cause and the proposed classes in one line."""
         line = f"harvest rate {self.now:.2f}, {self.before:.2f} before: {self.cause}"
         if self.cause in _EXPLANATIONS:
             line += f" ({_EXPLANATIONS[self.cause]})"
@@ -159,7 +159,7 @@ class Tally:
 def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -> Diagnosis:
     """Diagnose why the latest fetches are less relevant than the fetches before them.
 
-    `marked` are the relevant topic paths.
+    The argument `marked` contains the topic paths of the relevant classes.
     """
     now = Tally()
     for each in latest:

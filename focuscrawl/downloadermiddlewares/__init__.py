@@ -1,4 +1,4 @@
 """Scrapy downloader middlewares of the spider ``focused`` and of the add-on.
 
-The module `focus` is used only by the add-on, in place of the item pipelines.
+The module `focus` is used only by the add-on, which has no item pipelines of focuscrawl.
 """

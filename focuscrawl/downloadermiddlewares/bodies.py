@@ -1,4 +1,4 @@
-"""Middlewares for response bodies: decompression, conditional requests, WARC recording."""
+"""Downloader middlewares for response bodies: decompression, conditional requests, WARC files."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _MAX_CODINGS = 2  # a server and a proxy can each add a coding by mistake
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
-    """Scrapy's decompression, with a named and counted error for each kind of failure.
+    """Scrapy's decompression, with a name and a count for each kind of failure.
 
-    Bodies with many nested codings are refused, because each coding takes as long to decompress
-    as a large page.
+    Bodies that were compressed many times are refused, because undoing each compression can take
+    as long as for a large page.
     """
 
     async def process_response(  # type: ignore[override]  # Scrapy's is no coroutine
         self, request: Request, response: Response
     ) -> Request | Response:
-        """Decompress the body; decompress a large body in a thread.
+        """Decompress the body of a response; use a thread for a large body.
 
         Raises
         ------
@@ -70,10 +70,10 @@ class CompressionMiddleware(HttpCompressionMiddleware):
 class ConditionalMiddleware(Component):
     """Adds If-None-Match and If-Modified-Since to requests for known pages (RFC 9110, 13.1).
 
-    ``FOCUSCRAWL_REVISIT`` enables the middleware for pages of earlier crawls,
-    ``FOCUSCRAWL_REVISIT_HUBS`` for pages of the same crawl. A server answers 304 if the page has
-    not changed. Requests of a project's own spider stay unconditional, because its callback needs
-    the page.
+    The setting ``FOCUSCRAWL_REVISIT`` enables the middleware for pages of earlier crawls, and
+    ``FOCUSCRAWL_REVISIT_HUBS`` for pages of the same crawl. A server answers a conditional request
+    with status 304 if the page has not changed. Requests of a project's own spider stay
+    unconditional, because the spider's callback needs the page.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -82,7 +82,7 @@ class ConditionalMiddleware(Component):
             raise NotConfigured
 
     def process_request(self, request: Request) -> None:
-        """Add the conditional headers that are known for the URL."""
+        """Add the known conditional headers for the URL of a request."""
         if URL_ID in request.meta and OWN_REQUEST not in request.meta:
             for name, value in self._crawl.conditional_headers(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)
@@ -94,14 +94,14 @@ _SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie")  # never re
 class WarcMiddleware(Component):
     """Records every request and response in the WARC file ``FOCUSCRAWL_WARC``.
 
-    The value 1 of the setting means the file ``pages.warc.gz``. The value ``live`` also means the
-    file ``pages.warc.gz``, but only for crawls of the live Web without a knowledge file, because
-    no other copy of their pages exists.
+    The value 1 of the setting ``FOCUSCRAWL_WARC`` means the file ``pages.warc.gz``. The value
+    ``live`` also means the file ``pages.warc.gz``, but only for crawls of the live Web without a
+    knowledge file, because their pages are saved nowhere else.
 
     The middleware is the one nearest to the downloader, so it records compressed bodies,
-    robots.txt, retries and redirects. A relative file name is relative to the crawl's folder. A
-    resumed crawl appends to the file. With ``FOCUSCRAWL_WARC_SIZE``, a new file is started when a
-    file reaches this size.
+    robots.txt, retries and redirects. A relative file name in the setting is relative to the
+    crawl's folder. A resumed crawl appends to its WARC file. With the setting
+    ``FOCUSCRAWL_WARC_SIZE``, a new WARC file is started when the file reaches the given size.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -118,7 +118,7 @@ class WarcMiddleware(Component):
         self._lock = DeferredLock()
 
     async def process_response(self, request: Request, response: Response) -> Response:
-        """Record the request and the response, one pair at a time; large bodies in a thread."""
+        """Record the request and the response in the WARC file; use a thread for large bodies."""
         took = timedelta(seconds=float(request.meta.get("download_latency") or 0))
         write = partial(
             self._recorder.record,

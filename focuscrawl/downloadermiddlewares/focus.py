@@ -1,4 +1,4 @@
-"""Middlewares that judge pages for spiders of other projects, and set request priorities."""
+"""Middlewares that judge pages for other projects' spiders, and set the priority of requests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.spider_requests import redirected_request
 from focuscrawl.engine.visits import (
     ALL_REDIRECTS,
@@ -37,18 +38,18 @@ FIRST = 1_000_000  # priority of start pages, redirect targets and other URLs be
 
 
 class PriorityMiddleware(Component):
-    """Asks the strategy for the score of a URL, and sets `Request.priority` from this score.
+    """Asks the strategy for the score of a URL, and sets `Request.priority` from the score.
 
     The strategy returns its present score of the URL (`Strategy.score_at_request`): for the
     strategy ``apprentice``, the relevance that its model expects. The priority is the rounded
     product of `SCALE` and the score. URLs that are fetched before all links, such as start pages
     and redirect targets, have the priority `FIRST`. Other middlewares, retries and logs read the
-    priority. The frontier does not use the priority. Requests that the project's spider has
-    yielded keep their own priority.
+    priority. The frontier does not use the priority of requests. Requests that the project's
+    spider has yielded keep their own priority.
     """
 
     def process_request(self, request: Request) -> None:
-        """Set the priority of a request that the frontier has created."""
+        """Set the priority of a request that comes from the frontier."""
         if OWN_REQUEST in request.meta:
             return
         url_id = request.meta.get(URL_ID)
@@ -57,17 +58,17 @@ class PriorityMiddleware(Component):
             request.priority = FIRST if score == math.inf else round(SCALE * score)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Mark a request that got no response and is not retried."""
+        """Mark a request that got no response and will not be retried."""
         request.meta[UNANSWERED] = True
 
 
 class FocusMiddleware(Component):
-    """Judges each response before the project's own spider gets it.
+    """Judges each response before the project's own spider gets the response.
 
     The spider ``focused`` yields its fetches as items for the pipelines and does not need this
-    middleware. For spiders of other projects, `OpenPages` scores the links of a page and records
-    the page when the callback has finished. The middleware is the one nearest to the engine, after
-    decompression and retries.
+    middleware. For spiders of other projects, `OpenPages` scores the links of a page, and records
+    the page when the spider's callback has finished. The middleware is the one nearest to the
+    engine, after decompression and retries.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -79,6 +80,7 @@ class FocusMiddleware(Component):
         self._pages = self._context.open_pages
         self._yields_links = self._crawl.config.follow
         self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
+        InstanceFeed.connect(crawler, self._crawl)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the response to a request from the frontier.
@@ -114,7 +116,7 @@ class FocusMiddleware(Component):
         return response
 
     async def process_exception(self, request: Request, exception: Exception) -> None:
-        """Record that the request failed or is not allowed."""
+        """Record that a request failed or is not allowed."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return

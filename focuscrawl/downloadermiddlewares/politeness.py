@@ -1,4 +1,4 @@
-"""Delays between requests to a host: back-off after failures, and AutoThrottle's delay."""
+"""Delays between requests to a host: back-off after failures, and the delay of AutoThrottle."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ _CONNECTION_FAILURES = (
 class BackoffMiddleware(Component):
     """Delays the queued URLs of a host that is busy or does not answer.
 
-    A host is delayed for as long as its ``Retry-After`` header asks, or longer after every
-    failure. A host that keeps failing, or asks for too long a delay, is skipped until the crawl is
-    resumed. The middleware is between the downloader and Scrapy's retry middleware, so that a
-    retried request waits in the frontier until its host is ready. Replays do not use the
-    middleware.
+    A host is delayed as long as its header ``Retry-After`` asks, or for a time that grows with
+    every failure. A host that keeps failing, or asks for too long a delay, is skipped until the
+    crawl is resumed. The middleware is between the downloader and Scrapy's retry middleware, so
+    that a retried request waits in the frontier until its host is ready. Replays do not use the
+    middleware `BackoffMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -57,7 +57,7 @@ class BackoffMiddleware(Component):
         self._backoff = HostBackoff(config.backoff, longest, failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Count a response from the host, as a failure if the status means a busy host."""
+        """Count the response as a success or, if its status means a busy host, as a failure."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response
@@ -68,7 +68,7 @@ class BackoffMiddleware(Component):
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Count a request without a response as a failure of the host."""
+        """Count a request that got no response as a failure of the host."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return
@@ -92,25 +92,26 @@ class BackoffMiddleware(Component):
 
 
 class ThrottleMiddleware(Component):
-    """Copies the delay of the downloader's slot of a host to the frontier.
+    """Copies the delay of a host from Scrapy's downloader slot to the frontier.
 
-    So requests to the host wait in the frontier. A request that waits in the slot would take up
-    one of ``CONCURRENT_REQUESTS``. A request that was not sent, because a cache has the response
-    or robots.txt forbids the URL, does not delay the next request.
+    Requests to the host wait in the frontier instead of in the downloader slot. A request that
+    waits in the downloader slot would take up one of ``CONCURRENT_REQUESTS``. A request that was
+    not sent does not delay the next request. Examples are requests whose response is cached or
+    which robots.txt forbids.
     """
 
     def process_request(self, request: Request) -> None:
-        """Let Scrapy's downloader choose the slot when it gets the request."""
+        """Let Scrapy's downloader choose the slot for the request."""
         if URL_ID in request.meta:
             request.meta.pop(_SLOT, None)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Copy the delay of the host's slot, which AutoThrottle may have changed."""
+        """Copy the delay of the host's downloader slot, which AutoThrottle may have changed."""
         self._update_delay(request)
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
-        """Copy the delay of the host's slot."""
+        """Copy the delay of the host's downloader slot to the frontier."""
         self._update_delay(request)
 
     def _update_delay(self, request: Request) -> None:

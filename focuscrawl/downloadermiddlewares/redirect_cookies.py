@@ -1,4 +1,4 @@
-"""Sends the cookies that redirects set, as browsers do, but only within one chain of redirects."""
+"""Sends cookies set by redirects, as browsers do, but only within one chain of redirects."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ _MAX_JARS = 200  # of targets whose request is not sent yet
 
 
 class RedirectCookiesMiddleware(Component):
-    """Fetches a page that redirects to itself until a cookie is set.
+    """Fetches pages that redirect to themselves until a cookie is set.
 
     A redirect that sets a cookie is followed at once within its host, to see whether the chain of
-    redirects leads back to the first URL. If so, the first URL is requested once more with the
-    cookie. Otherwise the redirect is recorded; the request of its target gets the cookies of the
-    chain. Pages share no cookies, so a site cannot track the crawl. Replays do not use the
-    middleware.
+    redirects leads back to its first URL. If the chain of redirects leads back, its first URL is
+    requested once more with the cookie. If the chain of redirects does not lead back, the redirect
+    is recorded, and the request for its target gets the cookies of the chain. Cookies are not
+    shared between pages, so a site cannot track the crawl. Replays do not use
+    `RedirectCookiesMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -49,14 +50,14 @@ class RedirectCookiesMiddleware(Component):
         self._jars: OrderedDict[str, CookieJar] = OrderedDict()  # by target of a redirect
 
     def process_request(self, request: Request) -> None:
-        """Add the cookies of the chain of redirects that leads to the URL."""
+        """Add the cookies set by the redirects that led to the URL of the request."""
         jar = self._jars.pop(request.url, None) if URL_ID in request.meta else None
         if jar is not None:
             request.meta[COOKIES] = jar
             _add_cookies(request, jar)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        """Return a request with cookies for a URL whose redirects lead back to that URL."""
+        """Return a request with cookies if the redirects of a URL lead back to the URL."""
         wanted = request.meta.get(OWN_REQUEST) in (ANSWERS, ALL_REDIRECTS)  # by the spider
         if URL_ID not in request.meta or COOKIES_SENT in request.meta or wanted:
             return response

@@ -1,4 +1,4 @@
-"""Fetches and obeys robots.txt by RFC 9309, even if the file is huge, slow or malformed."""
+"""Fetches and obeys robots.txt as RFC 9309 demands, even a huge, slow or malformed file."""
 
 from __future__ import annotations
 
@@ -55,11 +55,12 @@ _AGENT_LINE = re.compile(
 
 
 class RobotRules(ProtegoRobotParser):
-    """The rules of a robots.txt, with groups matched as in RFC 9309 (section 2.2.1).
+    """The rules of a robots.txt; groups are matched as in RFC 9309, section 2.2.1.
 
-    A group applies to a crawler if the group names the crawler's whole product token, ignoring
-    case. Protego searches the whole ``User-Agent`` header for the crawler names in robots.txt. So
-    the crawler names and the header are passed to Protego with a slash on each side.
+    A group of rules applies to a crawler if the group names the whole product token of the
+    crawler, ignoring case. The library Protego looks for crawler names of robots.txt anywhere in
+    the ``User-Agent`` header. The crawler names and the header are passed to Protego with a slash
+    on each side, so that Protego matches whole names only.
     """
 
     @classmethod
@@ -69,11 +70,11 @@ class RobotRules(ProtegoRobotParser):
         return super().from_crawler(crawler, whole.encode())
 
     def allowed(self, url: str | bytes, user_agent: str | bytes) -> bool:
-        """Return whether a crawler may fetch a URL."""
+        """Return whether the rules allow a crawler to fetch a URL."""
         return super().allowed(url, _delimited_token(user_agent))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the ``Crawl-delay`` of a crawler in seconds, or None."""
+        """Return the ``Crawl-delay`` in seconds that the rules ask of a crawler, or None."""
         return super().crawl_delay(_delimited_token(user_agent))
 
 
@@ -96,9 +97,9 @@ def _delimit_agent(line: str) -> str:
 
 
 class RobotsUnreachableError(UnusableError, DownloadFailedError):
-    """A host's robots.txt cannot be fetched, so the host must not be crawled (RFC 9309, 2.3.1.4).
+    """The robots.txt of a host cannot be fetched, so the host must not be crawled (RFC 9309).
 
-    Scrapy retries the request of the page like any failed download.
+    Scrapy retries the request for the page like any failed download.
 
     Attributes
     ----------
@@ -117,7 +118,7 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
 
     @classmethod
     def from_download_error(cls, error: Exception) -> Self:
-        """Create the error from the error of the download of robots.txt."""
+        """Create the error from the error that the download of robots.txt raised."""
         name, _, details = describe_error(error).partition(": ")
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
@@ -138,14 +139,15 @@ class _RobotsFile(NamedTuple):
 
 
 class RobotsMiddleware(Component):
-    """Fetches the robots.txt of a host before its first page, and obeys the file.
+    """Fetches the robots.txt of a host before the host's first page, and obeys the rules.
 
-    A missing robots.txt (4xx, redirect loop) allows everything. If robots.txt cannot be fetched
-    (no response, 429, 5xx), the request of the page fails; its retry fetches robots.txt again.
-    Only the first 500 KiB of a robots.txt are used. Up to five redirects in a row are followed.
-    Each redirect respects the delay and the robots.txt of its own host.
+    A missing robots.txt (status 4xx, or a redirect loop) allows all URLs of the host. If
+    robots.txt cannot be fetched (no response, status 429 or 5xx), the request for the page fails.
+    A retry of the request fetches robots.txt again. Only the first 500 KiB of a robots.txt are
+    used. Up to five redirects of a robots.txt in a row are followed. Each redirect of a robots.txt
+    respects the delay and the robots.txt of its own host.
 
-    Scrapy's own middleware treats every failed download of robots.txt as permission.
+    Scrapy's own middleware allows all URLs if the download of robots.txt fails. The setting
     ``ROBOTSTXT_OBEY = False`` disables the middleware.
     """
 
@@ -164,7 +166,7 @@ class RobotsMiddleware(Component):
         ] = {}  # by origin: the origin that its robots.txt redirects to
 
     async def process_request(self, request: Request) -> None:
-        """Check a request against the robots.txt of its host.
+        """Check a request against the robots.txt of the request's host.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""The download handler for the live Web, which refuses private addresses."""
+"""The download handler for the live Web, which refuses to connect to private addresses."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ _DIGITS_SHOWN = 20  # digits shown of an invalid status
 
 
 class LiveDownloadHandler(HTTP11DownloadHandler):
-    """Downloads from public addresses and from ``FOCUSCRAWL_PRIVATE_ADDRESSES``.
+    """Downloads only from public addresses, and from ``FOCUSCRAWL_PRIVATE_ADDRESSES``.
 
-    For all other addresses the handler raises `PrivateAddressError` before it sends anything.
-    `focuscrawl.engine.address_guard` filters the results of the name resolver, and the handler
-    checks the address of the connection again.
+    For all other addresses, the handler raises `PrivateAddressError` before it sends anything. The
+    module `focuscrawl.engine.address_guard` filters the results of the name resolver, and the
+    handler also checks the address of the connection.
 
-    The address of a proxy is not checked, because the user chose the proxy. A proxy resolves
-    names itself, so the handler also resolves the host of the URL, and refuses the request if the
-    host has no address or any refused address.
+    The address of a proxy is not checked, because the user chose the proxy. A proxy resolves names
+    itself. With a proxy, the handler also resolves the host of the URL, and refuses the request if
+    the host has no address or any refused address.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,4 +1,4 @@
-"""The download handler for a recording (saved pages), which opens no connection."""
+"""The download handler for a recording (saved pages), which opens no network connection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NOT_MODIFIED_HEADERS = frozenset(
 
 
 class ReplayDownloadHandler(Component):
-    """Returns responses from the crawl's recording; status 404 for URLs not in the recording."""
+    """Returns responses from the crawl's recording; status 404 for URLs that it lacks."""
 
     lazy = False
 
@@ -63,7 +63,7 @@ class ReplayDownloadHandler(Component):
         )
 
     async def close(self) -> None:
-        """Do nothing: a replay has no connections."""
+        """Do nothing, because a replay has no network connections."""
 
 
 def _field(request: Request, name: str) -> str | None:

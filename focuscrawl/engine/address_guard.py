@@ -1,8 +1,8 @@
-"""Protection from connections to private addresses, by a filter of the name resolver's answers.
+"""Prevents connections to private addresses, by a filter of the name resolver's results.
 
 Scrapy connects only to addresses that the reactor's name resolver returns, even for a URL with an
-IP address. Hence the filter covers pages, robots.txt and redirects with http and https, even if
-a name resolves to another address than before.
+IP address. The filter covers pages, robots.txt and redirects with http and https, even if a host
+name resolves to another address than before.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ EVERYWHERE = Networks.parse(["0.0.0.0/0", "::/0"])
 
 @dataclass
 class AddressCheck:
-    """The networks that a request may connect to, and the IP addresses checked for the request."""
+    """Checks the IP addresses that a request may connect to, and records the results."""
 
     networks: Networks
     admitted: int = 0
     refusals: list[tuple[str, str]] = field(default_factory=list)
 
     def admits(self, address: str) -> bool:
-        """Tell whether the request may connect to an IP address, and record the answer."""
+        """Tell whether the request may connect to an IP address, and record the result."""
         why = self.networks.refusal(address)
         if why is None:
             self.admitted += 1
@@ -38,7 +38,7 @@ class AddressCheck:
         return False
 
     def error(self, name: str) -> PrivateAddressError:
-        """Return the exception for the first refused address."""
+        """Return the exception for the first IP address that was refused."""
         address, why = self.refusals[0]
         return refusal_error(name, why if ip_literal(name) else f"at {address}, {why}")
 
@@ -48,7 +48,7 @@ ADDRESS_CHECK: ContextVar[AddressCheck | None] = ContextVar("address_check", def
 
 
 def guard_resolver(networks: Networks) -> None:
-    """Wrap the name resolver of the reactor in a `GuardedResolver`."""
+    """Replace the name resolver of the reactor by a `GuardedResolver`."""
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
     if not isinstance(reactor.nameResolver, GuardedResolver):
@@ -56,7 +56,7 @@ def guard_resolver(networks: Networks) -> None:
 
 
 async def check_for_proxy(name: str, address_check: AddressCheck) -> None:
-    """Resolve a host that a proxy will connect to, and check its addresses.
+    """Resolve the host that a proxy will connect to, and check the addresses of the host.
 
     Raises
     ------
@@ -80,17 +80,17 @@ async def check_for_proxy(name: str, address_check: AddressCheck) -> None:
 
 
 def refusal_error(name: str, what: str) -> PrivateAddressError:
-    """Return the exception for a host that is ``what``, such as "a private address"."""
+    """Return the exception for a refused host; ``what`` is, for example, "a private address"."""
     return PrivateAddressError(
         f"{name} is {what}; add the address to FOCUSCRAWL_PRIVATE_ADDRESSES to allow it"
     )
 
 
 class GuardedResolver:
-    """Twisted `IHostnameResolver` that removes the addresses a request may not connect to.
+    """Twisted `IHostnameResolver` that removes addresses to which a request may not connect.
 
-    For look-ups without a known request, by the project or by another download handler, the
-    networks of the crawl apply.
+    For a look-up without a known request (by the project or another download handler), the
+    resolver checks the addresses by the crawl's setting.
     """
 
     def __init__(self, resolver: Any, networks: Networks) -> None:
@@ -127,10 +127,10 @@ class _EndReceiver:
         self._finished = finished
 
     def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803
-        """Do nothing; the answer arrives with `resolutionComplete`."""
+        """Do nothing; the results of the resolver arrive with `resolutionComplete`."""
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802
-        """Do nothing; the answer arrives with `resolutionComplete`."""
+        """Do nothing; the results of the resolver arrive with `resolutionComplete`."""
 
     def resolutionComplete(self) -> None:  # noqa: N802 - Twisted's name
         self._finished.callback(None)

@@ -1,9 +1,9 @@
-"""Renders pages that need scripts, in a browser without network access.
+"""Renders pages that need JavaScript, in a browser without network access.
 
-The package scrapy-playwright runs Chromium. The crawl sends the requests of a page's scripts, with
-the delays, robots.txt rules and address checks of any other request. The browser itself cannot
-connect to a server or resolve a name, because its proxy is unreachable and its resolver knows no
-names.
+The package scrapy-playwright runs the browser Chromium. The crawl, not the browser, sends the
+requests of a page's scripts, with the same delays, robots.txt rules and address checks as other
+requests. The browser itself cannot connect to a server or resolve a host name, because its proxy
+is unreachable and its resolver knows no names.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _MORE_TEXT, _NO_MORE_TEXT = "more", "no more"
 
 
 def configure_browser(settings: BaseSettings, executable: str) -> None:
-    """Set the browser that scrapy-playwright starts for the first page to render.
+    """Configure the browser that scrapy-playwright starts when the first page is rendered.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def configure_browser(settings: BaseSettings, executable: str) -> None:
 
 
 class Browser:
-    """Renders pages in a browser, which is started for the first page.
+    """Renders pages in a browser, which starts when the first page is rendered.
 
     Create the `Browser` before the Scrapy engine starts.
     """
@@ -152,7 +152,7 @@ class Browser:
         launch["executable_path"] = str(start)
 
     async def render_page(self, visit: PageVisit) -> bytes | None:
-        """Return the rendered page in UTF-8, or None if rendering failed.
+        """Return the rendered page as UTF-8, or None if rendering failed.
 
         Raises
         ------
@@ -208,7 +208,7 @@ class Browser:
         self._folder.cleanup()
 
     async def fetch(self, url: str, kind: str, accept: str) -> Response:
-        """Fetch a URL for a script by the crawl, without following redirects; cache scripts."""
+        """Fetch a URL that a script requests, without following redirects; cache script files."""
         known = self._scripts.get(url)
         if known is not None:
             self._scripts.move_to_end(url)
@@ -244,7 +244,7 @@ class _Routes:
         self._left = _MAX_REQUESTS
 
     async def install(self, page: Page, _: Request) -> None:
-        """Intercept all requests of the page and of its pop-ups."""
+        """Intercept all requests of a page in the browser, and of its pop-ups."""
         await page.context.route("**", self._answer)
         await page.route("**", self._answer)  # before scrapy-playwright's own
 
@@ -295,10 +295,10 @@ class _Routes:
 
 
 class Rendering:
-    """Renders pages in a browser if they have scripts and hardly any text.
+    """Renders the fetched pages that have scripts and hardly any text, in a browser.
 
-    Each rendering counts against the budget like a fetch. The outcome is recorded as an event, so
-    that a resumed crawl knows on which hosts rendered pages gain text.
+    Each rendering counts against the budget like a fetch. The outcome of each rendering is
+    recorded as an event, so that a resumed crawl knows on which hosts rendered pages gain text.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl, parsing: PageParsing) -> None:
@@ -318,7 +318,7 @@ class Rendering:
             crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     async def render(self, visit: PageVisit) -> None:
-        """Replace the visit's page with the rendered page, if the page needs rendering.
+        """Replace the fetched page by the rendered page, if the fetched page needs rendering.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Base class of the Scrapy components, and the objects of a crawl that they share."""
+"""Base class of focuscrawl's Scrapy components, and the objects of a crawl that they share."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SIGNALS["page_visited"] = page_visited
 
 
 class CrawlContext:
-    """Objects that the components of one crawler share, created at the first use."""
+    """Objects that the components of one Scrapy crawler share, each created at its first use."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
         self._crawler = crawler
@@ -43,7 +43,7 @@ class CrawlContext:
 
     @cached_property
     def rendering(self) -> Rendering:
-        """Renderer of pages with scripts; to be created before the engine starts."""
+        """Renderer of pages with scripts; must be created before the Scrapy engine starts."""
         return Rendering(self._crawler, self.crawl, self.parsing)
 
     @cached_property
@@ -53,22 +53,22 @@ class CrawlContext:
 
     @cached_property
     def open_pages(self) -> OpenPages:
-        """Pages whose callback in a project's own spider has not finished."""
+        """Pages for which the callback of a project's own spider has not finished."""
         return OpenPages(self._crawler, self.crawl, self.visit_lock, self.texts)
 
 
 def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
-    """Make a crawl available to the components of a crawler."""
+    """Make an open crawl available to the components of a Scrapy crawler."""
     setattr(crawler, _CONTEXT, CrawlContext(crawler, crawl))
 
 
 def has_crawl(crawler: Crawler) -> bool:
-    """Tell whether a Scrapy crawler has a focuscrawl crawl."""
+    """Tell whether a Scrapy crawler has an open focuscrawl crawl."""
     return hasattr(crawler, _CONTEXT)
 
 
 def context_of(crawler: Crawler) -> CrawlContext:
-    """Return the objects that the components of a crawler share.
+    """Return the objects that the components of a Scrapy crawler share.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def context_of(crawler: Crawler) -> CrawlContext:
 
 
 def config_of(crawler: Crawler) -> CrawlConfig:
-    """Return the configuration of a crawler's crawl; without a crawl, read the settings."""
+    """Return the configuration of a Scrapy crawler's crawl; without a crawl, read the settings."""
     if has_crawl(crawler):
         return context_of(crawler).crawl.config
     from focuscrawl.engine.config_from_settings import config_as_written  # noqa: PLC0415
@@ -91,10 +91,10 @@ def config_of(crawler: Crawler) -> CrawlConfig:
 
 
 class Component:
-    """Base class of the components of a crawler with an open crawl.
+    """Base class of the Scrapy components that need an open crawl.
 
-    A method with the name of a Scrapy signal is connected to the signal. A component that is
-    disabled raises `scrapy.exceptions.NotConfigured` in its constructor.
+    Methods with the name of a Scrapy signal are connected to the signal. The constructor of a
+    disabled component raises `scrapy.exceptions.NotConfigured`.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -1,4 +1,4 @@
-"""Reads the configuration of a crawl from arguments and Scrapy's settings."""
+"""Reads the configuration of a crawl from its arguments and Scrapy's settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read_config(
     *,
     may_be_demo: bool = False,
 ) -> CrawlConfig:
-    """Return the configuration of a crawl; arguments override settings.
+    """Return the configuration of a crawl; arguments take precedence over settings.
 
     For a crawl of a recording, the function changes ``settings`` to the settings of a replay.
 
@@ -86,7 +86,7 @@ def read_config(
 def config_as_written(
     settings: BaseSettings, arguments: Mapping[str, str] | None = None
 ) -> CrawlConfig:
-    """Return the configuration as written, without values derived from Scrapy's own settings."""
+    """Return the configuration without values derived from Scrapy's own settings."""
     written, named = _written(settings, arguments or {})
     return validate(CrawlConfig, written, named=named)
 

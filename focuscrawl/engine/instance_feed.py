@@ -1,65 +1,81 @@
-"""Writes training instances (links) to a JSON lines file, or passes them to a user's callable."""
+"""Writes training instances to a JSON lines file, or passes them to a user's callable."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from sys import intern
 from typing import TYPE_CHECKING, Any, cast
+from zlib import crc32
 
 import numpy as np
 from scrapy import signals
 
-from focuscrawl.apprentice.link_features import window
+from focuscrawl.crawl.learning import Learning
 from focuscrawl.errors import UserError
+from focuscrawl.strategies import find_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Self, TextIO
+    from collections.abc import Callable, Iterator
+    from typing import TextIO
 
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import Crawl, PageVisit
-    from focuscrawl.page import PageView
-
-_MAX_WAITING = 200_000  # links whose target is not judged yet
-D_MAX = 5  # DOM offsets on either side of a link [A02 section 3.4]
+    from focuscrawl.apprentice.instances import TrainingSet
+    from focuscrawl.crawl import Crawl
+    from focuscrawl.crawl_config import CrawlConfig
+    from focuscrawl.foundation.arrays import Ints
+    from focuscrawl.strategies import ModelUpdate
 
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """A link from a judged page u to a judged page v [A02 section 2.2].
+    """An instance that a model was trained on: a judged URL v and the links into v.
 
     Attributes
     ----------
-    source, target : str
-        URLs of u and v.
-    anchor : str
-        Text of the link.
-    features : tuple of str
-        Distinct words around the link with DOM offset, ``word@offset`` (methods.md 4.2).
-    score : float or None
-        Score of the link when it was found; None if not followed.
-    relevance_source, relevance_target : float
-        Relevance of u, and relevance of v, which is the label.
+    model : int
+        Version of the model.
+    target : str
+        The URL v.
+    sources : tuple of str
+        URL of the page u of each link (u, v) that the features describe.
+    relevance_sources : tuple of float
+        Relevance of each of these pages.
+    relevance_target : float
+        Relevance of v.
+    label : float
+        Training label of v (methods.md 6).
+    score : float
+        Predicted label, before v was fetched.
+    features : tuple of int
+        Numbers of the hashed features. If a number is repeated, its values add up.
+    values : tuple of float
+        Value of each feature.
+    inputs : tuple of float
+        Dense inputs (`focuscrawl.apprentice.options.input_names`).
     """
 
-    source: str
+    model: int
     target: str
-    anchor: str
-    features: tuple[str, ...]
-    score: float | None
-    relevance_source: float
+    sources: tuple[str, ...]
+    relevance_sources: tuple[float, ...]
     relevance_target: float
+    label: float
+    score: float
+    features: tuple[int, ...]
+    values: tuple[float, ...]
+    inputs: tuple[float, ...]
 
 
 class InstanceFeed:
-    """Emits an instance for each link that this run finds, when the target is judged.
+    """Emits the instances that each model of a crawl was trained on.
 
-    Links of earlier runs are left out, because the store does not contain their words. A link is
-    dropped if the crawl finds 200,000 other links before it fetches the target of the link.
+    An instance is emitted when a model is trained on the instance for the first time, and again
+    for each later model for which its label or its features have changed. The last emitted
+    instance of a URL is the present instance of the URL. A run that resumes a crawl emits all
+    instances of its first model.
     """
 
     def __init__(self, crawl: Crawl, destination: Path | Callable[[Instance], object]) -> None:
@@ -67,73 +83,93 @@ class InstanceFeed:
         self._file: TextIO | None = None
         if isinstance(destination, Path):
             self._file = destination.open("a", encoding="utf-8")
-            self._emit: Callable[[Instance], object] = self._write
+            self._receive: Callable[[Instance], object] = self._write
         else:
-            self._emit = destination
-        # by URL id of the target, oldest first
-        self._links: dict[int, list[Instance]] = {}
-        self._waiting = 0
-        self._relevance: dict[int, float] = {}
+            self._receive = destination
+        # checksum of the last emitted instance, by URL id of v and positions of the links
+        self._emitted: dict[tuple[int, ...], int] = {}
 
     @classmethod
-    def of(cls, crawler: Crawler, crawl: Crawl) -> Self | None:
-        """Create the feed of ``FOCUSCRAWL_INSTANCES``, or return None without that setting."""
-        destination = instance_sink(crawl.config.instances)
-        if destination is None:
-            return None
-        feed = cls(crawl, destination)
-        crawler.signals.connect(feed.close, signals.spider_closed)
-        return feed
+    def connect(cls, crawler: Crawler, crawl: Crawl) -> None:
+        """Connect a feed to a crawl with the setting ``FOCUSCRAWL_INSTANCES``."""
+        destination, learning = instance_sink(crawl.config), crawl.part(Learning)
+        if destination is not None and learning is not None:
+            feed = cls(crawl, destination)
+            learning.listeners.append(feed.emit)
+            crawler.signals.connect(feed.close, signals.spider_closed)
 
-    def _write(self, instance: Instance) -> None:
-        assert self._file is not None
-        self._file.write(f"{json.dumps(asdict(instance), ensure_ascii=False)}\n")
+    def emit(self, update: ModelUpdate) -> None:
+        """Emit the new and the changed instances of a model."""
+        if update.training_set is None:
+            return
+        emitted: dict[tuple[int, ...], int] = {}
+        n = len(update.training_set.instances)
+        for i, links in zip(range(n), _links_of_instances(update.training_set), strict=False):
+            key, content = self._identify(update.training_set, i, links)
+            if self._emitted.get(key) != content:
+                self._receive(self._instance(update.version, update.training_set, i, links))
+            emitted[key] = content
+        self._emitted = emitted
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
             self._file.close()
 
-    def add(self, visit: PageVisit) -> None:
-        """Emit the instances of links to an expanded page, and collect the page's own links."""
-        if visit.is_refetch:
-            return
-        self._relevance[visit.url_id] = visit.relevance
-        for link in self._pop(visit.url_id):
-            self._emit(replace(link, target=visit.url, relevance_target=visit.relevance))
-        if visit.view is None or not visit.link_rows:
-            return
-        words = _link_features(visit.view, [row.dom_position for row in visit.link_rows])
-        for row, features in zip(visit.link_rows, words, strict=True):
-            known = self._relevance.get(row.target)
-            target = "" if known is None else self._crawl.urls[row.target]
-            link = Instance(
-                visit.url, target, row.anchor, features, row.score, visit.relevance, known or 0.0
+    def _write(self, instance: Instance) -> None:
+        assert self._file is not None
+        self._file.write(f"{json.dumps(asdict(instance), ensure_ascii=False)}\n")
+
+    @staticmethod
+    def _identify(training: TrainingSet, i: int, links: Ints) -> tuple[tuple[int, ...], int]:
+        """Return the URL id and the links of an instance, and a checksum of its content."""
+        features, row = training.instances, slice(*training.instances.rows.indptr[i : i + 2])
+        content = b"".join(
+            part.tobytes()
+            for part in (
+                features.rows.indices[row],
+                features.values[row],
+                features.dense[i],
+                training.labels[i],
             )
-            if known is not None:
-                self._emit(link)
-            else:
-                self._links.setdefault(row.target, []).append(link)
-                self._waiting += 1
-        while self._waiting > _MAX_WAITING:
-            self._pop(next(iter(self._links)))
+        )
+        url = int(training.judged.urls[training.owner[i]])
+        return (url, *links.tolist()), crc32(content)
 
-    def _pop(self, target: int) -> list[Instance]:
-        links = self._links.pop(target, [])
-        self._waiting -= len(links)
-        return links
+    def _instance(self, model: int, training: TrainingSet, i: int, links: Ints) -> Instance:
+        urls, features, at = self._crawl.urls, training.instances, training.owner[i]
+        row = slice(*features.rows.indptr[i : i + 2])
+        return Instance(
+            model=model,
+            target=urls[int(training.judged.urls[at])],
+            sources=tuple(urls[u] for u in training.table.source.data[links].tolist()),
+            relevance_sources=tuple(training.table.relevance.data[links].tolist()),
+            relevance_target=float(training.relevance[at]),
+            label=float(training.labels[i]),
+            score=float(training.judged.predicted[at]),
+            features=tuple(features.rows.indices[row].tolist()),
+            values=tuple(features.values[row].tolist()),
+            inputs=tuple(features.dense[i].tolist()),
+        )
 
 
-def instance_sink(destination: str | None) -> Path | Callable[[Instance], object] | None:
-    """Return the file, or the callable ``module:callable``, that receives the instances.
+def instance_sink(config: CrawlConfig) -> Path | Callable[[Instance], object] | None:
+    """Return the file or callable in ``FOCUSCRAWL_INSTANCES``, which receives the instances.
 
     Raises
     ------
     UserError
-        The callable or the folder of the file does not exist.
+        The callable or the folder of the file does not exist, or the strategy of the crawl emits
+        no instances.
     """
+    destination = config.instances
     if not destination:
         return None
+    if not find_strategy(config.strategy).emits_instances:
+        raise UserError(
+            f"FOCUSCRAWL_INSTANCES: the strategy {config.strategy} is not trained on instances: "
+            "choose the strategy apprentice"
+        )
     module, colon, name = destination.partition(":")
     if not colon or "/" in destination:
         if not Path(destination).parent.is_dir():
@@ -154,23 +190,8 @@ def instance_sink(destination: str | None) -> Path | Callable[[Instance], object
     return cast("Callable[[Instance], object]", found)
 
 
-def _link_features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
-    """Return the features ⟨t,d⟩ of the links that start at the DOM leaves ``left``."""
-    right = dict(zip(view.links.left.tolist(), view.links.right.tolist(), strict=True))
-    around = window(
-        np.arange(len(view.tokens), dtype=np.uint64),
-        view.token_leaf,
-        np.array(left, np.int32),
-        np.array([right[each] for each in left], np.int32),
-        d_max=D_MAX,
-    )
-    ends = np.cumsum(around.lengths)
-    tokens = [view.tokens[i] for i in around.words.tolist()]
-    names = [
-        intern(f"{token}@{d}") for token, d in zip(tokens, around.offset.tolist(), strict=True)
-    ]
-    starts = (ends - around.lengths).tolist()
-    return [
-        tuple(dict.fromkeys(names[start:end]))
-        for start, end in zip(starts, ends.tolist(), strict=True)
-    ]
+def _links_of_instances(training: TrainingSet) -> Iterator[Ints]:
+    """Yield the positions of the links that each instance uses."""
+    links, owner = training.links()
+    ends = np.searchsorted(owner, np.arange(1, len(training.instances)))
+    yield from np.split(links, ends)

@@ -1,4 +1,4 @@
-"""Removes control characters and passwords from the log, and disables unused Scrapy components."""
+"""Removes control characters and passwords from the log; disables unused Scrapy components."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRACEBACKS = logging.Formatter()
 
 
 class SanitizedRecord(logging.LogRecord):
-    """Log record without control characters and credentials of URLs, in text and traceback.
+    """Log record whose text and traceback have no control characters and no URL credentials.
 
     ``logging.setLogRecordFactory`` installs this class for all handlers.
     """
@@ -40,7 +40,7 @@ class SanitizedRecord(logging.LogRecord):
             )
 
     def getMessage(self) -> str:  # noqa: N802 - the base class's name
-        """Return the message without control characters and credentials."""
+        """Return the log message without control characters and URL credentials."""
         return sanitize(super().getMessage())
 
 
@@ -69,10 +69,10 @@ _DEBUG_LEVELS = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
     """Disable Scrapy's own spider middlewares, unused extensions, and log lines for each page.
 
-    Scrapy's spider middlewares would pass every visit through further generators, and Scrapy
-    formats log lines even if they are not shown. The function does not change settings that the
-    user has set. If ``replays`` is true, the downloader middlewares that need a network are also
-    disabled.
+    Scrapy's spider middlewares would pass every fetched page through further generators, and
+    Scrapy formats log lines even if the log level hides them. The function does not change
+    settings that the user has set. If ``replays`` is true, the downloader middlewares that need a
+    network are also disabled.
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:
@@ -91,22 +91,22 @@ def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
 
 
 class QuietFormatter(LogFormatter):
-    """Log formatter that suppresses the log lines for pages and items by returning None."""
+    """Log formatter that returns None for pages and items, so that Scrapy logs no line."""
 
     def crawled(  # type: ignore[override]  # None is documented, though not in the type
         self, request: Request, response: Response, spider: Spider
     ) -> None:
-        """Log nothing for a page."""
+        """Suppress the log line for a page."""
 
     def scraped(  # type: ignore[override]
         self, item: object, response: object, spider: Spider
     ) -> None:
-        """Log nothing for an item."""
+        """Suppress the log line for an item."""
 
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
-        """Log items that a user's pipeline drops; log nothing for visits that are not items."""
+        """Log items that a user's pipeline drops, but not fetches that are no items."""
         ours = ("excluded", "is_refetch", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]

@@ -1,17 +1,15 @@
-"""Judged pages of a project's own spider whose callback has not finished."""
+"""Keeps judged pages of a project's own spider until the spider's callback has finished."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 from scrapy import signals
 
 from focuscrawl.crawl.scope import can_be_page, nofollow_urls
-from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.page_parsing import expand_visit
 from focuscrawl.engine.spider_requests import SitemapDates
 from focuscrawl.engine.visits import count_refetch, halt_on_error
@@ -38,11 +36,11 @@ class _OpenPage:
 
 
 class OpenPages:
-    """Judged pages that the crawl has not recorded, because their callback has not finished.
+    """Judged pages that are not recorded yet, because the spider's callback has not finished.
 
-    When the callback has finished, its requests are queued together with the page. Hence no link
-    is fetched before the spider's request for it is known. A page whose callback was interrupted
-    by a crash is fetched again when the crawl resumes.
+    When the callback of a page has finished, the callback's requests are queued together with the
+    links of the page. No link is fetched before the crawl knows the spider's own request for the
+    link. A page is fetched again by the resumed crawl if a crash interrupted the page's callback.
     """
 
     def __init__(
@@ -57,23 +55,19 @@ class OpenPages:
         self._texts = texts
         self._dates = SitemapDates(crawler.spider)
 
-    @cached_property
-    def _instances(self) -> InstanceFeed | None:
-        return InstanceFeed.of(self._crawler, self._crawl)
-
     def __contains__(self, url_id: int) -> bool:
         return url_id in self._pages
 
     def set_request_handler(self, queue_request: Callable[[Request], bool]) -> None:
-        """Set the function that queues a callback's request, or returns False to drop it."""
+        """Set the function that queues a callback's request or, to drop it, returns False."""
         self._queue_request = queue_request
 
     def open(self, visit: PageVisit) -> None:
-        """Keep a judged visit until its callback has finished."""
+        """Keep a judged page until its callback has finished."""
         self._pages[visit.url_id] = _OpenPage(visit)
 
     def links_of(self, url_id: int) -> list[str]:
-        """Return the links of an open page that the crawl may follow without a request."""
+        """Return the links of a kept page that may be followed without a callback's request."""
         page = self._pages.get(url_id)
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
@@ -87,31 +81,31 @@ class OpenPages:
         ]
 
     def mark_followed(self, url_id: int, url: str) -> None:
-        """Record that a link of an open page is followed without a request of the callback."""
+        """Record that a link of a kept page is followed without a request of the callback."""
         self._pages[url_id].followed.add(url)
 
     def add_request(self, url_id: int, request: Request) -> None:
-        """Keep a request that the callback of an open page yielded."""
+        """Keep a request that the callback of a kept page yielded."""
         self._pages[url_id].requests.append(request)
         self._already_queued.add(request)
 
     def queue_redirect(self, request: Request) -> Request:
-        """Queue a request for the target of a redirect, and return it for the engine."""
+        """Queue a request for the target of a redirect, and return the request for the engine."""
         self._queue_request(request)
         self._already_queued.add(request)
         return request
 
     def was_queued(self, request: Request) -> bool:
-        """Tell whether a request from the engine was queued with its page.
+        """Tell whether a request from the engine was already queued together with its page.
 
-        The engine may pass on a request long after the callback has finished, or never.
+        The engine may pass a callback's request long after the callback has finished, or never.
         """
         was_queued = request in self._already_queued
         self._already_queued.discard(request)
         return was_queued
 
     async def finish(self, url_id: int) -> None:
-        """Record an open page and its links, queue its callback's requests, extract its text."""
+        """Record a kept page with its links and requests, and extract the text of the page."""
         page = self._pages.get(url_id)
         if page is None or page.finishing:
             return
@@ -138,7 +132,7 @@ class OpenPages:
         await self.record(visit, self._dates.newest_first(allowed))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
-        """Queue the links of a judged visit, record it, queue the requests, and call `report`."""
+        """Queue links and requests of a judged page, record the page, and call `report`."""
         async with self._visit_lock.hold(visit):
             with halt_on_error(self._crawl, visit.url_id):
                 await expand_visit(self._crawl, visit)
@@ -150,12 +144,10 @@ class OpenPages:
         self.report(visit)
 
     def report(self, visit: PageVisit) -> None:
-        """Count a recorded visit, emit its training instances, and send `page_visited`."""
+        """Count a recorded visit, and send `page_visited`."""
         if visit.is_refetch:
             count_refetch(self._crawler.stats, visit)
             return
-        if self._instances is not None:
-            self._instances.add(visit)
         if visit.noindex:
             self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)

@@ -1,6 +1,6 @@
 """Sets up memory, threads and garbage collection of the process of ``scrapy crawl focused``.
 
-This module is not used in other programs, which use the add-on or `focuscrawl.crawl.Crawl`.
+Programs that use the add-on or `focuscrawl.crawl.Crawl` do not use this module.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _GC_THRESHOLD = 10_000
 
 
 def set_up_process(crawler: Crawler) -> None:
-    """Set up the process for a single crawl that can run for weeks.
+    """Set up the process for one crawl that can run for weeks.
 
-    numpy must have been imported, because only loaded libraries can be limited to one thread.
-    For small vectors one BLAS thread is faster than several.
+    The caller must have imported numpy, because only loaded libraries can be limited to one
+    thread. For small vectors, one thread of the BLAS library is faster than several.
     """
     shorten_callback_delay()
     _return_large_arrays()

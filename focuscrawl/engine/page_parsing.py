@@ -37,10 +37,11 @@ _MAX_IN_THREAD = 1_700_000  # bytes; decoding a larger page blocks all threads f
 
 
 async def expand_visit(crawl: Crawl, visit: PageVisit) -> None:
-    """Score and queue the links of a visit as `Crawl.expand` does; the caller holds `VisitLock`.
+    """Score and queue the links of a page like `Crawl.expand`; the caller holds the `VisitLock`.
 
-    Links of a long page of the live Web are scored in a thread and queued in several steps. A
-    replay has no open connections, and its recording must not be read in two threads.
+    Links of a long page of the live Web are scored in a thread and queued in several steps. In a
+    replay, links are not scored in a thread: there are no open connections to serve, and a
+    recording must not be read in two threads.
     """
     if crawl.web is not None or visit.view is None or not _is_long(visit.view):
         crawl.expand(visit)
@@ -68,9 +69,10 @@ async def _yield_to_event_loop() -> None:
 class PageParsing:
     """Parses small pages at once, large pages in a thread, and complex pages in a child process.
 
-    Site maps, feeds and PDF are always read in the child process. The thread or the process parses
-    only one page at a time, because several pages would need more memory and no less time. A
-    replay parses large pages at once, because blocking the event loop does no harm.
+    Site maps, feeds and PDF files are always parsed in the child process. The thread and the child
+    process parse only one page at a time, because parsing several pages at once needs more memory
+    and is no faster. A replay parses large pages at once, because blocking the event loop does no
+    harm in a replay.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:
@@ -85,7 +87,7 @@ class PageParsing:
         crawler.signals.connect(self.close, signal=signals.spider_closed)
 
     async def parse(self, visit: PageVisit) -> None:
-        """Set the visit's ``view``, or its ``error`` if the page cannot be parsed.
+        """Parse the fetched page; set the visit's ``view``, or its ``error`` if parsing fails.
 
         Raises
         ------
@@ -113,7 +115,7 @@ class PageParsing:
             visit.error = describe_error(error)
 
     def cancel(self) -> None:
-        """Stop parsing in the thread and the process, because the crawl has to stop."""
+        """Stop parsing in the thread and the child process, because the crawl has to stop."""
         self._cancelled = True
         self._parser_process.close()
 

@@ -46,10 +46,11 @@ _COPIED = (  # attributes of both `PageText` and `TextVisit`
 
 @dataclass(slots=True, kw_only=True)
 class TextVisit(Visit):
-    """A recorded fetch with the text of its page, the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
+    """A recorded fetch with the text of its page; the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
 
-    The fields are the same as the columns of an export (docs/how-to/export.md). All these fields
-    are None for pages without text and for pages that need no text, such as off-topic pages.
+    The fields have the same meaning as the columns of an export (docs/how-to/export.md). The text
+    fields are None for pages without text and for pages whose text is not extracted, such as
+    off-topic pages.
 
     Attributes
     ----------
@@ -74,7 +75,7 @@ class TextVisit(Visit):
     def of(
         cls, visit: Visit, found: PageText | str | None = None, *, markdown: bool = False
     ) -> TextVisit:
-        """Return the item of a fetch; ``found`` is the text or the reason for a missing text."""
+        """Return the item of a fetch; ``found`` is its text or the reason for a missing text."""
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
             item.text_error = found
@@ -90,11 +91,11 @@ class TextVisit(Visit):
 
 
 class PageTexts:
-    """Extracts the text of relevant pages in child processes, and stores it (`TextStore`).
+    """Extracts the texts of relevant pages in child processes, and stores them (`TextStore`).
 
-    Pages are queued as Scrapy's items, so that ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of
-    the queue. A crawl that stops waits for the last texts. The child processes have a lower
-    priority than the crawl.
+    Pages whose text has to be extracted are queued like Scrapy items, so that
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. A crawl that stops waits until
+    the last texts are extracted. The child processes have a lower priority than the crawl.
 
     Raises
     ------
@@ -124,7 +125,7 @@ class PageTexts:
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     def needs_text(self, visit: PageVisit) -> bool:
-        """Tell whether a recorded fetch needs a text, by the rules of ``focuscrawl collect``."""
+        """Tell whether a fetched page needs a text, by the rules of ``focuscrawl collect``."""
         return (
             self._is_extracting
             and visit.view is not None
@@ -137,9 +138,10 @@ class PageTexts:
         )
 
     async def extract(self, visit: PageVisit) -> PageText | str:
-        """Return the text of a recorded fetch, or the reason why the text is missing.
+        """Return the text of a fetched page, or the reason why there is no text.
 
-        The parsed page is dropped, because it needs several times the memory of the body.
+        The parsed page is dropped before the extraction, because it needs several times the memory
+        of the response body.
         """
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
@@ -175,7 +177,7 @@ class PageTexts:
         return text
 
     def open(self) -> None:
-        """Start the threads, and stop them even if the reactor stops at once."""
+        """Start the threads; stop them when the reactor stops, even if it stops at once."""
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         self._threads.start()
@@ -189,7 +191,7 @@ class PageTexts:
             self._extractor.close()
 
     def close(self) -> None:
-        """Stop the child processes and close the store."""
+        """Stop the child processes, and close the text store."""
         self.cancel()
         if self._threads.started:
             self._threads.stop()
@@ -207,7 +209,7 @@ class PageTexts:
 
 
 def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
-    """Check that texts can be extracted, if requested, and allow a longer queue of pages.
+    """If texts are requested, check that they can be extracted, and allow a longer page queue.
 
     Raises
     ------

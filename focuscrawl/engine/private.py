@@ -2,8 +2,8 @@
 
 `tests/unit/test_engine_private.py` checks that no other module uses undocumented names. The uses
 were tested with Scrapy 2.15 to 2.19 and Twisted 25.5 to 26.10: ``make test`` uses the newest
-versions and ``make test-oldest`` the oldest. "Needed until" names the change in Scrapy or Twisted
-that makes a use unnecessary.
+versions and ``make test-oldest`` the oldest. The docstring of a function names the change in
+Scrapy or Twisted that would make the function unnecessary.
 """
 
 from __future__ import annotations
@@ -39,10 +39,11 @@ _FIELD_NAME = re.compile(rb"[\w!#$%&'*+.^`|~-]+")  # RFC 9110 section 5.6.2
 
 
 def wake(crawler: Crawler) -> None:
-    """Make the engine call the scheduler now instead of at the next heartbeat (5 seconds).
+    """Make the engine call the scheduler now, not only at the next heartbeat (every 5 seconds).
 
-    Uses: ``engine._slot.nextcall``.
-    Needed until a scheduler can set the time of its next request, or the call is public.
+    The function uses ``engine._slot.nextcall``.
+    The function is needed until a scheduler can set the time of its next request, or ``nextcall``
+    is public.
     """
     slot = crawler.engine._slot
     if slot is not None:
@@ -52,8 +53,9 @@ def wake(crawler: Crawler) -> None:
 def is_closing(crawler: Crawler) -> bool:
     """Tell whether the spider is closing and only waits for requests in flight.
 
-    Uses: ``engine._slot.closing``.
-    Needed until Scrapy sends a signal when closing starts; ``spider_closed`` is sent at the end.
+    The function uses ``engine._slot.closing``.
+    The function is needed until Scrapy sends a signal when closing starts; ``spider_closed`` is
+    sent at the end.
     """
     slot = crawler.engine._slot
     return slot is not None and slot.closing is not None
@@ -63,11 +65,12 @@ def is_idle(crawler: Crawler) -> bool:
     """Tell whether downloader and scraper have no requests, responses or items.
 
     Requests of ``engine.download_async``, for example for a robots.txt, are included. Requests in
-    the scheduler are not included. The result is True before the spider is opened and after the
-    spider is closed.
+    the scheduler are not included. The result is True before the spider opens and after the spider
+    has closed.
 
-    Uses: ``engine._slot.inprogress``, ``engine.scraper.slot``.
-    Needed until ``engine.spider_is_idle`` is documented and does not include the scheduler.
+    The function uses ``engine._slot.inprogress``, ``engine.scraper.slot``.
+    The function is needed until ``engine.spider_is_idle`` is documented and does not include the
+    scheduler.
     """
     slot, scraping = crawler.engine._slot, crawler.engine.scraper.slot
     return slot is None or not (slot.inprogress or (scraping and not scraping.is_idle()))
@@ -76,8 +79,8 @@ def is_idle(crawler: Crawler) -> bool:
 def has_start_failed(crawler: Crawler) -> bool:
     """Tell whether the spider's ``start`` raised an error, which Scrapy has logged.
 
-    Uses: ``engine._start_error``, which some versions do not have.
-    Needed until handlers of ``spider_idle`` get the reason for closing the spider.
+    The function uses ``engine._start_error``, which some versions do not have.
+    The function is needed until handlers of ``spider_idle`` get the reason for closing the spider.
     """
     return bool(getattr(crawler.engine, "_start_error", False))
 
@@ -85,8 +88,8 @@ def has_start_failed(crawler: Crawler) -> bool:
 def is_paused(crawler: Crawler) -> bool:
     """Tell whether the engine is paused by the documented ``engine.pause``.
 
-    Uses: ``engine.paused``.
-    Needed until Scrapy documents ``engine.paused``.
+    The function uses ``engine.paused``.
+    The function is needed until Scrapy documents ``engine.paused``.
     """
     return bool(crawler.engine.paused)
 
@@ -94,27 +97,29 @@ def is_paused(crawler: Crawler) -> bool:
 def close_spider(crawler: Crawler, reason: str) -> None:
     """Close the spider with a reason after the requests in flight have finished.
 
-    Uses: ``engine.close_spider_async``.
-    Needed until the method is documented; raising ``CloseSpider`` works in some callbacks only.
+    The function uses ``engine.close_spider_async``.
+    The function is needed until Scrapy documents ``engine.close_spider_async``; raising
+    ``CloseSpider`` works in some callbacks only.
     """
     deferred_from_coro(crawler.engine.close_spider_async(reason=reason))
 
 
 def slot_delay(crawler: Crawler, slot: str) -> float | None:
-    """Return the delay of a downloader slot in seconds, which AutoThrottle changes, or None.
+    """Return the delay in seconds of a downloader slot, which AutoThrottle changes, or None.
 
-    Uses: ``engine.downloader.slots``.
-    Needed until AutoThrottle reports the delays it sets, by a signal or in ``request.meta``.
+    The function uses ``engine.downloader.slots``.
+    The function is needed until AutoThrottle reports the delays it sets, by a signal or in
+    ``request.meta``.
     """
     found = crawler.engine.downloader.slots.get(slot)
     return None if found is None else found.delay
 
 
 def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]) -> None:
-    """Replace the download of all handlers with ``await wrapper(download, request)``.
+    """Wrap the download method of all handlers: call ``await wrapper(download, request)`` instead.
 
-    Uses: ``engine.downloader.handlers.download_request_async``.
-    Needed until requests in flight can be cancelled, or handlers can be wrapped.
+    The function uses ``engine.downloader.handlers.download_request_async``.
+    The function is needed until requests in flight can be cancelled, or handlers can be wrapped.
     """
     handlers = crawler.engine.downloader.handlers
     download = handlers.download_request_async
@@ -127,12 +132,12 @@ def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]
 
 
 def shorten_callback_delay() -> None:
-    """Reduce Scrapy's delay before a callback from 0.1 seconds to a millisecond.
+    """Reduce Scrapy's delay before a callback from 0.1 seconds to one millisecond.
 
-    A crawl with one request at a time would spend most of its time in these delays.
+    A crawl with one request at a time would spend most of its time in the delays before callbacks.
 
-    Uses: ``scrapy.utils.defer._DEFER_DELAY``, which Scrapy 2.19 has removed.
-    Needed until Scrapy 2.19 is the oldest supported version.
+    The function uses ``scrapy.utils.defer._DEFER_DELAY``, which Scrapy 2.19 has removed.
+    The function is needed until Scrapy 2.19 is the oldest supported version.
     """
     if hasattr(defer, "_DEFER_DELAY"):
         defer._DEFER_DELAY = 0.001
@@ -147,11 +152,11 @@ def limit_connections(
     error: Callable[[], Exception],
     check: Callable[[str], None] | None = None,
 ) -> None:
-    """Limit and mend response headers, check server addresses, and disable Twisted's retries.
+    """Limit and repair response headers, check server addresses, and disable Twisted's retries.
 
-    Twisted reads headers, including early hints, without a limit. Twisted also refuses a response
-    if one header field is invalid. Twisted also repeats a request immediately, without the host's
-    delay, if a persistent connection was closed.
+    Without a change, Twisted reads any amount of headers, including early hints. Twisted also
+    refuses a response if one header field is invalid. Twisted also repeats a request immediately,
+    without the host's delay, if a persistent connection was closed.
 
     Parameters
     ----------
@@ -163,11 +168,11 @@ def limit_connections(
         Called with the address of a server before any data is sent, even for TLS; an exception
         is the outcome of the request.
 
-    Uses: ``handler._pool``; the pool's ``_factory`` and ``retryAutomatically``;
+    The function uses ``handler._pool``; the pool's ``_factory`` and ``retryAutomatically``;
     ``HTTP11ClientProtocol._parser``, ``._giveUp``; the parser's ``lineReceived``,
     ``_partialHeader``.
-    Needed until Twisted limits the headers of a response and skips invalid fields, and Scrapy
-    sends signals for connections.
+    The function is needed until Twisted limits the headers of a response and skips invalid fields,
+    and Scrapy sends signals for connections.
     """
     pool: Any = handler._pool
     pool.retryAutomatically = False
@@ -243,8 +248,8 @@ def _valid_field(line: bytes) -> bytes | None:
 def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
     """Return the class that Scrapy's own handlers use for a response, such as `HtmlResponse`.
 
-    Uses: ``scrapy.responsetypes.responsetypes``.
-    Needed until the function is documented for authors of download handlers.
+    The function uses ``scrapy.responsetypes.responsetypes``.
+    The function is needed until Scrapy documents ``responsetypes`` for download handlers.
     """
     return responsetypes.from_args(headers=headers, url=url, body=body)
 
@@ -253,40 +258,40 @@ def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
 
 
 def has_default_callback(spider: Spider) -> bool:
-    """Tell whether a spider has a callback for requests without a callback.
+    """Tell whether a spider has a callback for requests that name no callback.
 
-    Uses: ``Spider._parse``, which `CrawlSpider` and others define.
-    Needed until Scrapy's generic spiders define ``parse``.
+    The function uses ``Spider._parse``, which `CrawlSpider` and others define.
+    The function is needed until Scrapy's generic spiders define ``parse``.
     """
     kind = type(spider)
     return kind.parse is not Spider.parse or kind._parse is not Spider._parse
 
 
 def is_started_by_command(spider: Spider) -> bool:
-    """Tell whether a command has replaced the spider's ``start``.
+    """Tell whether a Scrapy command has replaced the spider's method ``start``.
 
-    The commands ``fetch``, ``parse``, ``check`` and ``bench`` replace ``start``.
+    Scrapy's commands ``fetch``, ``parse``, ``check`` and ``bench`` replace the spider's ``start``.
 
-    Uses: the names of the modules of Scrapy's commands.
-    Needed until an add-on can find the command that is running.
+    The function uses the names of the modules of Scrapy's commands.
+    The function is needed until an add-on can find the command that is running.
     """
     return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
 
 
 def is_scrapy_program() -> bool:
-    """Tell whether the process runs the program ``scrapy``.
+    """Tell whether the process runs the command line program ``scrapy``.
 
-    Uses: the module ``scrapy.cmdline``, which only this program imports.
-    Needed until an add-on can end the command that is running.
+    The function uses the module ``scrapy.cmdline``, which only the program ``scrapy`` imports.
+    The function is needed until an add-on can end the command that is running.
     """
     return "scrapy.cmdline" in sys.modules
 
 
 def run_command(words: list[str], settings: Settings) -> None:
-    """Run a command of Scrapy with the given settings, and exit with its exit code.
+    """Run a Scrapy command with the given settings, and exit with the exit code of the command.
 
-    Uses: ``scrapy.cmdline.execute``.
-    Needed until Scrapy documents ``scrapy.cmdline.execute``.
+    The function uses ``scrapy.cmdline.execute``.
+    The function is needed until Scrapy documents ``scrapy.cmdline.execute``.
     """
     from scrapy.cmdline import execute  # noqa: PLC0415 - marks the process, see above
 
@@ -299,19 +304,19 @@ CrawlCommand = crawl.Command
 
 
 def spider_names(process: CrawlerProcessBase) -> list[str]:
-    """Return the names of the project's spiders.
+    """Return the names of the spiders in the Scrapy project.
 
-    Uses: ``process.spider_loader``.
-    Needed until Scrapy documents ``process.spider_loader``.
+    The function uses ``process.spider_loader``.
+    The function is needed until Scrapy documents ``process.spider_loader``.
     """
     return process.spider_loader.list()
 
 
 def has_failed_to_start(process: CrawlerProcessBase) -> bool:
-    """Tell whether a crawler of the process could not be set up.
+    """Tell whether setting up a Scrapy crawler of the process failed.
 
-    Uses: ``process.bootstrap_failed``.
-    Needed until Scrapy documents ``process.bootstrap_failed``.
+    The function uses ``process.bootstrap_failed``.
+    The function is needed until Scrapy documents ``process.bootstrap_failed``.
     """
     return process.bootstrap_failed
 
@@ -320,12 +325,12 @@ def has_failed_to_start(process: CrawlerProcessBase) -> bool:
 
 
 def hide_setup_messages() -> None:
-    """Suppress Scrapy's log messages about its set-up below level WARNING.
+    """Suppress Scrapy's log messages below WARNING about its set-up.
 
-    The function adds filters, because Scrapy configures the levels later.
+    The function adds log filters, because Scrapy sets the log levels later.
 
-    Uses: the names of Scrapy's loggers.
-    Needed until Scrapy logs these messages at level DEBUG.
+    The function uses the names of Scrapy's loggers.
+    The function is needed until Scrapy logs its set-up messages at level DEBUG.
     """
     for name in ("scrapy.addons", "scrapy.core.engine", "scrapy.middleware", "scrapy.utils.log"):
         logging.getLogger(name).addFilter(_is_warning)
@@ -336,9 +341,9 @@ def _is_warning(record: logging.LogRecord) -> bool:
 
 
 def is_not_settings_list(record: logging.LogRecord) -> bool:
-    """Return False for Scrapy's list of changed settings, which can contain passwords.
+    """Return False for the log record that lists changed settings, which can contain passwords.
 
-    Uses: the first words of the message of the logger ``scrapy.crawler``.
-    Needed until Scrapy can keep settings secret.
+    The function uses the first words of the message of the logger ``scrapy.crawler``.
+    The function is needed until Scrapy can keep settings secret.
     """
     return not str(record.msg).startswith("Overridden settings")

@@ -1,4 +1,4 @@
-"""Requests of a project's own spider: callbacks, storage for resumed crawls, scores."""
+"""Requests of a project's own spider: callbacks, storage for resumed crawls, and scores."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ _HANDLED = "handle_httpstatus_list"
 
 
 def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a request's meta that is stored for a resumed crawl.
+    """Return the part of a request's meta that is stored, so that a resumed crawl has it.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[s
 
 @dataclass(frozen=True)
 class LinkRequestSettings:
-    """A project's settings for requests that the spider did not yield."""
+    """A project's settings for the requests of links that its spider did not yield."""
 
     callback: Callable[[Response], Any] | None  # None for the spider's default callback
     meta: dict[str, Any]
@@ -105,7 +105,7 @@ class LinkRequestSettings:
 
     @classmethod
     def of(cls, spider: Spider, config: CrawlConfig) -> Self:
-        """Return the settings of a configuration for a spider.
+        """Create the settings for a spider from the configuration of a crawl.
 
         Raises
         ------
@@ -135,11 +135,12 @@ def _ignore_response(_: Response) -> tuple[()]:
 
 
 class RequestFile:
-    """JSON lines file in the crawl's folder with queued requests and fetched URLs of a spider.
+    """JSON lines file in the crawl's folder with a spider's queued requests and fetched URLs.
 
-    Nothing is unpickled. A request is not stored if its callback is not a method of the spider, or
-    if its meta is not JSON or sets the route. The page of a request that is not stored is handled
-    like a page that the spider did not request.
+    Nothing is unpickled. A request is not stored if its callback is not a method of the spider.
+    The same holds if its meta is not JSON-serializable or sets the route, such as a proxy. If a
+    request was not stored, a resumed crawl treats its page like a page that the spider did not
+    request.
 
     Attributes
     ----------
@@ -160,10 +161,10 @@ class RequestFile:
         self._warned = False
 
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
-        """Read the file of an earlier run, and rewrite the file without finished requests.
+        """Read the file that an earlier run wrote, and rewrite it without finished requests.
 
-        The method returns requests for pages that were fetched, but not for the spider. The last
-        line may be incomplete, if the run was killed.
+        The method returns requests whose page was fetched, but did not reach the spider. The last
+        line may be incomplete if the earlier run was killed.
         """
         if not self._path.exists():
             return []
@@ -191,7 +192,7 @@ class RequestFile:
         return [request for request in late if request is not None]
 
     def add(self, url: str, request: Request) -> None:
-        """Store a request whose URL is queued."""
+        """Store a request whose URL was queued."""
         try:
             attributes = request.to_dict(spider=self._spider)
             kind = type(request).__name__
@@ -210,13 +211,13 @@ class RequestFile:
                 logger.warning("%s is not stored for a resumed crawl: %s", request, error)
 
     def mark_fetched(self, url: str) -> None:
-        """Record that a URL is being fetched for the spider."""
+        """Record that the URL of a stored request is being fetched for the spider."""
         if url not in self.fetched:
             self.fetched.add(url)
             self._append([url, None])
 
     def pop(self, url: str) -> Request | None:
-        """Return the request that an earlier run stored for a URL, or None."""
+        """Return the stored request of an earlier run for a URL, or None."""
         stored_request = self._stored.pop(url, None)
         if stored_request is None:
             return None
@@ -245,10 +246,10 @@ class RequestFile:
 
 
 class RequestWords:
-    """Scores requests without a known link, such as start requests and requests from a site map.
+    """Scores requests without a known link, such as start requests and site map entries.
 
-    The score is the relevance of a page that consists of the words of the URL and of the
-    ``link_text`` that Scrapy's rules set in the meta.
+    The score is the critic's relevance of a page that consists of the words of the URL and of the
+    ``link_text`` that Scrapy's link rules set in the meta.
     """
 
     def __init__(self, critic: Critic) -> None:
@@ -269,10 +270,11 @@ class RequestWords:
 
 
 class SitemapDates:
-    """Sorts the requests of a `SitemapSpider` by ``lastmod``, which the requests do not contain.
+    """Sorts the requests of a `SitemapSpider` by ``lastmod``, a date that requests lack.
 
-    The date only decides between equal scores, because relevance does not depend on age. The
-    method ``sitemap_filter`` is wrapped, so that only dates of accepted entries are stored.
+    The date only decides between requests with equal scores, because relevance does not depend on
+    age. The class wraps the spider's method ``sitemap_filter``, so that only dates of accepted
+    entries are stored.
     """
 
     def __init__(self, spider: Spider | None) -> None:
@@ -304,15 +306,16 @@ class SitemapDates:
 
 
 class SpiderRequests:
-    """Keeps the requests of a spider until the frontier returns their URLs.
+    """Keeps the requests of a project's spider until the frontier returns their URLs.
 
-    A known URL keeps its score, and its page is passed to the request's callback. A new URL is
-    scored by `RequestWords`. Some requests bypass the frontier: requests that are not for a page,
-    deliberately repeated requests, and requests for fetched pages. The answers to requests that
-    bypass the frontier are not judged or recorded, but count against the budget.
+    If the crawl knows the URL of a request, the URL keeps its score, and the page is passed to the
+    request's callback. If the crawl does not know the URL of a request, `RequestWords` scores the
+    URL. Three kinds of requests bypass the frontier: requests that are not for a page, requests
+    repeated on purpose, and requests for fetched pages. Responses to requests that bypass the
+    frontier are not judged or recorded, but count against the budget.
 
-    The callable ``failed`` is called with every failure of a request for a page, before the
-    errback of the request.
+    The callable ``failed`` is called when a request for a page fails, before the errback of the
+    request.
     """
 
     def __init__(
@@ -340,7 +343,7 @@ class SpiderRequests:
         self._requests[url_id] = request
 
     def add(self, request: Request) -> bool:
-        """Keep a request of the spider; return False if the spider already got the page."""
+        """Keep a request of the spider; return False if the spider has already got the page."""
         crawl, request = self._crawl, _without_own_keys(request)
         url = normalize(request.url)
         if url is None or not has_allowed_length(url) or request.method != "GET" or request.body:
@@ -364,7 +367,7 @@ class SpiderRequests:
         return True
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
-        """Return the request that was kept for a URL, with ``meta`` added, or None."""
+        """Return the request kept for a URL, with ``meta`` added to its own meta, or None."""
         request = self._requests.pop(fetch.id, None)
         if request is None and not fetch.is_refetch:  # the spider did not request a second fetch
             request = self._file.pop(fetch.url)
@@ -378,7 +381,7 @@ class SpiderRequests:
         return request.replace(meta=request.meta | meta | own, errback=errback)
 
     def pop_bypassing(self) -> Request | None:
-        """Return the request with the highest priority that bypasses the frontier, or None."""
+        """Return the next request that bypasses the frontier (highest priority first), or None."""
         if not self._bypassing:
             return None
         request = heapq.heappop(self._bypassing)[2]
@@ -390,7 +393,7 @@ class SpiderRequests:
         return request
 
     def close(self) -> None:
-        """Warn about lost requests, which bypass the frontier and are not stored in a file."""
+        """Warn about requests that are lost when the crawl stops, because no file stores them."""
         lost = sum(normalize(request.url) not in self._late for _, _, request in self._bypassing)
         if lost:
             logger.warning(
@@ -401,7 +404,7 @@ class SpiderRequests:
 
     @property
     def has_bypassing(self) -> bool:
-        """True if requests that bypass the frontier are queued."""
+        """True if any request that bypasses the frontier is queued."""
         return bool(self._bypassing)
 
     def _score(self, request: Request) -> float:
@@ -448,10 +451,11 @@ class _ReportingErrback:
 
 
 def redirected_request(request: Request, url: str) -> Request:
-    """Return a project's request for the target of a redirect.
+    """Return a request of a project's spider for the target of a redirect.
 
-    As with Scrapy's redirects, ``Authorization`` is dropped for another origin, and ``Cookie`` for
-    another host or without encryption. Cookies of the request remain in Scrapy's cookie jar.
+    As in Scrapy, the header ``Authorization`` is dropped for another origin, and ``Cookie`` is
+    dropped for another host or an unencrypted connection. Cookies that the request set remain in
+    Scrapy's cookie jar.
     """
     before = request.meta.get("redirect_urls", [])
     plain = _without_own_keys(request)

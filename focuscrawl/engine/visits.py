@@ -1,4 +1,4 @@
-"""Converts Scrapy's responses and errors to visits, and names the causes of errors."""
+"""Converts Scrapy's responses and errors to visits (records of fetches); names error causes."""
 
 from __future__ import annotations
 
@@ -66,37 +66,37 @@ _MAX_VALIDATOR = 256  # characters of a validator; longer validators are ignored
 
 
 class UnusableError(Exception):
-    """The answer of a server or an archive is invalid."""
+    """The response of a server or an archive is invalid."""
 
     cause = "unusable"
 
 
 class TooLargeError(UnusableError):
-    """The answer is larger than the crawl accepts."""
+    """The response is larger than the crawl accepts."""
 
     cause = "too large"
 
 
 class NotInArchiveError(UnusableError):
-    """The archive does not contain a page that its index names."""
+    """The archive does not contain a page that the archive's index names."""
 
     cause = "not in the archive"
 
 
 class UnpackingError(UnusableError):
-    """The body is not compressed as the header states."""
+    """The body is not compressed in the way that the header states."""
 
     cause = "cannot be unpacked"
 
 
 class NoStatusError(UnusableError):
-    """The answer has no valid HTTP status."""
+    """The response has no valid HTTP status."""
 
     cause = "no HTTP"
 
 
 class PrivateAddressError(Exception):
-    """The crawl may not connect to the address of a host; Scrapy does not retry the request."""
+    """The crawl may not connect to the IP address of a host; Scrapy does not retry the request."""
 
 
 _CAUSES: tuple[tuple[type[Exception], str], ...] = (
@@ -108,13 +108,13 @@ _CAUSES: tuple[tuple[type[Exception], str], ...] = (
 
 
 def is_web_error(error: BaseException) -> bool:
-    """Tell whether the cause of an error is a server, a network or a refusal, not a bug."""
+    """Tell whether an error is caused by a server, a network or a refusal, not by a bug."""
     everyday = (DownloadFailedError, DownloadCancelledError, UnusableError, PrivateAddressError)
     return isinstance(error, (*everyday, *(kind for kind, _ in _CAUSES), IgnoreRequest))
 
 
 def describe_error(error: Exception) -> str:
-    """Return ``cause: details``; for a programming error, the cause is the exception's class."""
+    """Return the ``cause: details`` of an error; for a bug, the cause is the exception's class."""
     if isinstance(error, DownloadCancelledError):  # by DOWNLOAD_MAXSIZE only
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:
@@ -167,7 +167,7 @@ def _with_details(name: str, error: BaseException) -> str:
 
 
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
-    """Create the visit of a URL from its response."""
+    """Create the visit (record of a fetch) of a URL from its response."""
     assert response.request is not None
     return crawl.start_visit(response.request.meta[URL_ID], download_of(response))
 
@@ -175,9 +175,10 @@ def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
 def visit_of_error(
     crawl: Crawl, request: Request, error: Exception, *, answered: bool
 ) -> PageVisit:
-    """Create the visit of a URL whose request failed, was refused, or whose answer has an error.
+    """Create the visit (record of a fetch) of a URL whose request failed or was refused.
 
-    ``answered`` is true if an answer arrived and its processing failed, which counts as a fetch.
+    The argument ``answered`` is true if a response arrived whose processing failed, which counts
+    as a fetch.
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.start_failed_visit(
@@ -234,12 +235,12 @@ def content_type_of(headers: Headers) -> tuple[str | None, str | None]:
 
 
 def retry_after_of(response: Response) -> float | None:
-    """Return the seconds in ``Retry-After``, or None."""
+    """Return the seconds in the header ``Retry-After``, or None."""
     return read_retry_after(header_of(response.headers, "Retry-After"), datetime.now(UTC))
 
 
 class VisitLock:
-    """Lock of one visit, the ``holder``, while its links are queued and the visit is recorded."""
+    """Lock that one visit holds while its links are queued and the visit is recorded."""
 
     def __init__(self) -> None:
         self._lock = DeferredLock()
@@ -252,7 +253,7 @@ class VisitLock:
 
     @asynccontextmanager
     async def hold(self, visit: PageVisit) -> AsyncIterator[None]:
-        """Acquire the lock for a visit, and release the lock at the end of the context."""
+        """Hold the lock for a visit within a ``with`` block."""
         await self.acquire(visit)
         try:
             yield
@@ -260,7 +261,7 @@ class VisitLock:
             self.release(visit)
 
     async def acquire(self, visit: PageVisit) -> None:
-        """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
+        """Wait until no other visit is between the calls of `Crawl.expand` and `Crawl.record`."""
         if self.holder is visit:
             return
         if self.is_locked:
@@ -270,14 +271,14 @@ class VisitLock:
         self.holder = visit
 
     def release(self, visit: PageVisit) -> None:
-        """Release the lock if this visit holds the lock."""
+        """Release the lock if the given visit holds it."""
         if self.holder is visit:
             self.holder = None
             self._lock.release()
 
 
 class halt_on_error:  # noqa: N801  # used like a function; `contextmanager` is slower
-    """Halt the crawl on an error that would also occur for the next page, see `Crawl.halt`."""
+    """Stop the crawl on an error that would also occur for the next page; see `Crawl.halt`."""
 
     __slots__ = ("_crawl", "_url_id")
 
@@ -293,7 +294,7 @@ class halt_on_error:  # noqa: N801  # used like a function; `contextmanager` is 
 
 
 def count_refetch(stats: StatsCollector, visit: PageVisit) -> None:
-    """Count a page that was fetched again in the statistics."""
+    """Count a page that was fetched again, in Scrapy's statistics."""
     stats.inc_value("focuscrawl/hubs_again")
     if visit.failure is not None:
         stats.inc_value("focuscrawl/failed_on")

@@ -1,4 +1,4 @@
-"""Reports in log, store and progress bar that a crawl's harvest rate or speed has fallen."""
+"""Reports in log, store and progress bar when a crawl's harvest rate or speed has fallen."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Alarm(Component):
         self._speed_monitor = None if self._crawl.config.web else SpeedMonitor()
 
     def spider_opened(self) -> None:
-        """Restore the monitor from the fetches of a resumed crawl."""
+        """Restore the monitors from the fetches of a resumed crawl."""
         self._critic = self._crawl.critic
         self._monitor, _ = replay_harvest_monitor(self._crawl.store)
 
     def page_visited(self, visit: PageVisit) -> None:
-        """Monitor a fetch; after a change of the topic, replay all earlier fetches."""
+        """Monitor a fetch; after a change of the topic, process all earlier fetches again."""
         if self._critic is not self._crawl.critic:
             self._crawl.flush()
             self.spider_opened()

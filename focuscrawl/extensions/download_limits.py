@@ -1,4 +1,4 @@
-"""Extensions that stop downloads of other media than HTML and refuse private addresses."""
+"""Extensions that stop downloads of media other than HTML, and refuse private addresses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class HtmlOnly(Component):
-    """Stops the download of a body whose headers name another media type than HTML or XML.
+    """Stops the download of a response if its headers name a media type other than HTML or XML.
 
-    A stopped download counts against the budget. Requests of a project's own spider are not
-    stopped. PDF, site maps and feeds are not stopped if the crawl reads them.
-    ``FOCUSCRAWL_ANY_MEDIA = True`` disables the extension.
+    A stopped download counts against the budget. Downloads for requests of a project's own spider
+    are not stopped. Downloads of PDF files, site maps and feeds are not stopped if the crawl reads
+    them. The setting ``FOCUSCRAWL_ANY_MEDIA = True`` disables the extension.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -31,7 +31,7 @@ class HtmlOnly(Component):
             raise NotConfigured
 
     def headers_received(self, headers: Headers, request: Request) -> None:
-        """Check the Content-Type of the response to a request from the frontier."""
+        """Check the header Content-Type of the response to a request from the frontier."""
         media_type, _ = content_type_of(headers)
         followed = URL_ID in request.meta and OWN_REQUEST not in request.meta
         if not followed or media_type is None or can_be_html(media_type):
@@ -41,11 +41,11 @@ class HtmlOnly(Component):
 
 
 class PrivateAddresses(Component):
-    """Refuses private addresses in the name resolver, for all download handlers.
+    """Refuses private IP addresses in the name resolver, for all download handlers.
 
     `LiveDownloadHandler` also refuses private addresses itself. With another handler, such as
-    Scrapy's own for HTTP/2, the resolver fails for hosts in private networks. A replay uses no
-    network.
+    Scrapy's own for HTTP/2, the resolver fails for hosts in private networks. The extension is
+    disabled in replays, which use no network connection.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -55,5 +55,5 @@ class PrivateAddresses(Component):
         self._networks = self._crawl.config.private_addresses
 
     def request_reached_downloader(self) -> None:
-        """Install the guard in front of the current resolver."""
+        """Put the address check in front of the current name resolver."""
         guard_resolver(self._networks)

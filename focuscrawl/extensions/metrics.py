@@ -1,4 +1,4 @@
-"""Serves metrics of a running crawl to Prometheus, by default only on this machine."""
+"""Serves metrics of a running crawl to Prometheus, by default only on the local machine."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class Metrics(Component):
-    """Serves ``/metrics`` at ``FOCUSCRAWL_METRICS_ADDRESS`` and ``FOCUSCRAWL_METRICS_PORT``.
+    """Serves metrics at ``/metrics`` of the configured address and port.
 
-    Port 0, the default, disables the extension. A thread serves the current values.
+    The port 0, which is the default, disables the extension. A thread serves the current values of
+    the metrics.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -42,7 +43,7 @@ class Metrics(Component):
         self._server, self._thread = start_http_server(self._port, self._address, registry)
 
     def spider_opened(self) -> None:
-        """Log the URL of the metrics; warn if other machines can read them."""
+        """Log the URL of the metrics; warn if other machines can read the metrics."""
         address = ipaddress.ip_address(self._address)
         host = f"[{address}]" if address.version == 6 else str(address)
         if address.is_loopback:
@@ -62,7 +63,7 @@ class Metrics(Component):
 
 
 def check_port(port: int, address: str) -> None:
-    """Raise `UserError` if the port cannot be used; called before any file is written."""
+    """Raise `UserError` if the metrics port cannot be used; called before any file is written."""
     if not port:
         return
     with require_extra("metrics", "FOCUSCRAWL_METRICS_PORT"):

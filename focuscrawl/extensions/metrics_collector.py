@@ -24,7 +24,7 @@ _STATUS = "downloader/response_status_count/"
 
 
 class CrawlCollector:
-    """Reads the state of a crawl for each request of Prometheus."""
+    """Reads the state of a crawl for each request from Prometheus."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -85,7 +85,7 @@ class CrawlCollector:
 
 
 def recall_metrics(crawl: Crawl) -> Iterator[Metric]:
-    """Yield the metrics of the latest estimate of recall, if there is an estimate."""
+    """Yield the metrics of the latest estimate of the recall, if there is an estimate."""
     completeness = crawl.part(Completeness)
     latest = None if completeness is None else completeness.latest
     if latest is None:

@@ -52,9 +52,9 @@ _MIN_BAR_WIDTH = 4  # columns of the bar itself, at least
 class JsonLog(Component):
     """Writes the log as JSON lines to the file ``FOCUSCRAWL_LOG_JSON``.
 
-    A relative name is relative to the crawl's folder; ``-`` means standard error, and True or 1
-    means ``log.jsonl``. The level is ``LOG_LEVEL``. Scrapy's own log is written as well, unless
-    ``LOG_ENABLED = False``.
+    A relative file name of the log is relative to the crawl's folder; ``-`` means standard error,
+    and True or 1 means ``log.jsonl``. The level is ``LOG_LEVEL``. Scrapy's own log is written as
+    well, unless ``LOG_ENABLED = False``.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -81,7 +81,7 @@ class JsonLog(Component):
             logger.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
-        """Remove the handler after other components have logged their last lines."""
+        """Remove the log handler after other components have logged their last lines."""
         for logger in (logging.root, JSON_ONLY_LOGGER):
             call_later(0, logger.removeHandler, self._handler)
 
@@ -99,7 +99,7 @@ class JsonFormatter(logging.Formatter):
     """Formats a log record as a line of JSON.
 
     Each line has the fields ``at`` (UTC), ``level``, ``logger``, ``message``, ``crawl``,
-    ``exception``, and the fields in the record's attribute ``fields``.
+    ``exception``, and those in the attribute ``fields`` of the log record.
 
     Parameters
     ----------
@@ -127,9 +127,9 @@ class JsonFormatter(logging.Formatter):
 
 
 class Progress(Component):
-    """Shows fetches, harvest rate, frontier, speed and remaining time, and prints the summary.
+    """Shows fetches, harvest rate, frontier size, speed and remaining time; prints the summary.
 
-    ``FOCUSCRAWL_PROGRESS = False`` shows only the summary.
+    With the setting ``FOCUSCRAWL_PROGRESS = False``, only the summary is printed.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -172,7 +172,7 @@ class Progress(Component):
                 logging.root.handlers[-1].setLevel(settings.get("LOG_LEVEL"))
 
     def page_visited(self, visit: PageVisit) -> None:
-        """Update stats and progress after a fetch."""
+        """Update Scrapy's statistics and the progress bar after a fetch."""
         self._recent.append(visit.relevance)
         stats = self._crawler.stats
         stats.inc_value("focuscrawl/fetched")
@@ -197,7 +197,7 @@ class Progress(Component):
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary; if the log is a file or JSON on standard error, log the summary."""
+        """Print the summary; if the log is a file or JSON on standard error, also log it."""
         store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)

@@ -1,4 +1,4 @@
-"""Pauses, resumes and stops a crawl on users' commands, in limited time, with a stop reason."""
+"""Pauses, resumes and stops a crawl on users' commands; limits the time that stopping takes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BoundedStop(Component):
 
     Scrapy waits for every request in flight and for its retries, up to ``DOWNLOAD_TIMEOUT`` each.
     The extension cancels requests in flight after ``FOCUSCRAWL_STOP_TIMEOUT`` seconds. Replays use
-    the extension only if they extract texts.
+    the extension only if they extract the texts of pages.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -56,7 +56,7 @@ class BoundedStop(Component):
         self._closed = False
 
     def engine_started(self) -> None:
-        """Wrap the download handlers, and check regularly whether the spider is closing."""
+        """Wrap the download handlers; start regular checks whether the spider is closing."""
         if self._crawl.web is None:
             wrap_downloads(self._crawler, self._download)
         self._poll(None)
@@ -116,7 +116,7 @@ class RemoteControlExtension(Component):
         self.paused = False
 
     def engine_started(self) -> None:
-        """Drop a stop or budget command for an earlier run, and start reading commands."""
+        """Drop a stop or budget command meant for an earlier run, and start to read commands."""
         self._control.clear_command(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:
@@ -164,9 +164,9 @@ class RemoteControlExtension(Component):
 
 
 class StopReason(Component):
-    """Closes the idle spider with the crawl's stop reason instead of ``finished``.
+    """Closes the idle spider with the crawl's stop reason instead of Scrapy's ``finished``.
 
-    Other components may keep an idle spider open, except when the budget is spent.
+    Other components may keep an idle spider open, unless the budget is spent.
     """
 
     def spider_idle(self) -> None:

@@ -1,7 +1,7 @@
 """Relevance feedback: choosing pages to judge, and applying judgements to a crawl [F99 section 2].
 
-A person or a language model (teacher) judges the pages. Topic definitions and the training of
-their critics are in `focuscrawl.topics`.
+A person or a language model (called teacher) judges the pages. Topic definitions and the training
+of their critics are in `focuscrawl.topics`.
 """
 
 from focuscrawl.feedback.applying import AppliedDefinition, apply_definition, check_applicable

@@ -50,7 +50,7 @@ _STOP_TIMEOUT = 60.0  # seconds to wait for a crawl that is stopping
 def load_crawl_definition(
     store: CrawlStore, crawl_dir: Path, web: str | None = None
 ) -> TopicDefinition:
-    """Return the definition of a crawl: its ``topic.toml``, or its original critic and topic.
+    """Return the definition of a crawl's topic: its ``topic.toml``, or its critic and topic.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def load_crawl_definition(
 
 
 class AppliedDefinition(NamedTuple):
-    """The new critic of a crawl, and the changes in the crawl."""
+    """The new critic of a crawl, and how the crawl has changed."""
 
     critic: Path  # folder of the critic
     topics: tuple[str, ...]  # marked classes of the critic
@@ -94,7 +94,7 @@ class _PageSources(NamedTuple):
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
 ) -> list[Web]:
-    """Check whether `apply_definition` can apply a definition, before a person judges pages.
+    """Check whether a topic definition can be applied to a crawl, before a person judges pages.
 
     Returns
     -------
@@ -138,8 +138,8 @@ def apply_definition(
     """Train the critic of a topic definition, and apply the critic to a stopped or running crawl.
 
     The critic is saved as ``critic-N`` in the crawl's folder, with N from 1. The pages of a
-    stopped crawl are judged again at once. A running crawl gets a request and judges its pages
-    again before its next fetch.
+    stopped crawl are judged again immediately. A running crawl gets a request, and judges its
+    pages again before its next fetch.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, one of each of the `kinds` in turn; the choice is deterministic.
+    """Choose pages to judge, of each of the `kinds` in turn; the choice is deterministic.
 
     If several pages of a host have the same title, only one of these pages is chosen.
 
@@ -143,7 +143,7 @@ class _SeenPages:
         self._titles = {(host(url), title) for url, title in titled if title and url in known}
 
     def add(self, url: str, title: str) -> bool:
-        """Add a page; return whether the page is new."""
+        """Add a page; return False if the same page or title of the host was added before."""
         if url in self._urls or (host(url), title) in self._titles:
             return False
         self._urls.add(url)
@@ -178,11 +178,12 @@ def _uncertain(crawl: _Candidates) -> Iterator[Suggestion]:
 def order_by_doubt(
     relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]
 ) -> Iterator[int]:
-    """Yield indices of pages, always the page with the largest product of doubt and distance.
+    """Yield positions of pages, next always that with the largest product of doubt and distance.
 
-    Doubt is the standard deviation of a verdict that is positive with probability `relevance`.
-    Distance is one minus the cosine similarity to the nearest page that was judged or yielded
-    before. Cosine similarity is the mean of the similarities by words and by word vectors.
+    The doubt about a page is the standard deviation of a verdict that is positive with the
+    probability `relevance`. The distance of a page is one minus its cosine similarity to the
+    nearest page that was judged or yielded before. The cosine similarity is the mean of the
+    similarities by words and by word vectors.
 
     Parameters
     ----------
@@ -286,7 +287,7 @@ def _read_judged_pages(store: CrawlStore) -> _Pages:
 
 
 def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None:
-    """Write pages to judge to a CSV file whose column ``verdict`` a person fills in.
+    """Write pages to a CSV file whose column ``verdict`` a person fills in.
 
     Raises
     ------
@@ -307,7 +308,7 @@ def write_questions(suggestions: Sequence[Suggestion], path: str | Path) -> None
 
 
 def read_verdict(text: str) -> bool | None:
-    """Parse a verdict: True for good, False for bad, None if missing; else raise ValueError."""
+    """Parse a verdict: True for good, False for bad, None if empty; else raise ValueError."""
     word = text.strip().lower()
     if word in _NO_VERDICT:
         return None
@@ -351,12 +352,12 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
 
 
 def find_page(webs: Sequence[Web], url: str) -> PageView | None:
-    """Read a page from the first recording that has the page; None if no recording has it."""
+    """Read a page from the first recording that contains the page; None if no recording does."""
     return next(filter(None, (read_page(web, url) for web in webs)), None)
 
 
 def neighbour_sources(definition: TopicDefinition) -> list[str]:
-    """Return the good pages and seeds of a definition, whose neighbours can be suggested.
+    """Return the good pages and start pages of a topic definition, to find their neighbours.
 
     Raises
     ------
@@ -378,11 +379,11 @@ def suggest_neighbours(
     *,
     crawls: Sequence[CrawlGraph] = (),
 ) -> list[Suggestion]:
-    """Choose the most relevant pages that link to examples, or that examples link to.
+    """Choose the most relevant pages among those that link to examples or that examples link to.
 
-    The critic of the definition judges the pages. If the definition names no critic, a critic is
-    trained. Pages of equal relevance are sorted by the number of examples that they link to or are
-    linked from.
+    The critic of the topic definition judges the pages. If the topic definition names no critic, a
+    critic is trained. Pages of equal relevance are sorted by the number of examples to or from
+    which they have links.
 
     Parameters
     ----------

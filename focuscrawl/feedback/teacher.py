@@ -1,8 +1,9 @@
 """Asks a language model (teacher) behind an OpenAI-compatible endpoint to judge pages.
 
-Titles, URLs and words of pages are untrusted and may contain prompt injections. A separate message
-contains the untrusted texts between random delimiters, in lower case and without punctuation. An
-answer must be a JSON object with one of three verdicts; any other answer is discarded.
+Titles, URLs and words of pages are untrusted, because they may contain prompt injections. The
+untrusted texts are sent in a separate message between random delimiters, in lower case and without
+punctuation. The language model must answer with a JSON object with one of three verdicts; any
+other answer is discarded.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class NoVerdictError(ValueError):
 
 
 class Prompt:
-    """The question that asks whether a page is on a topic.
+    """The question to a language model that asks whether a page is on a topic.
 
     Parameters
     ----------
@@ -99,14 +100,15 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """Digest of the question without the page."""
+        """Digest of the question, which does not include the page."""
         wording = [INSTRUCTIONS, QUESTION, self._topic, self._examples]
         return sha256(json.dumps(wording).encode()).hexdigest()
 
     def messages(self, page: PageView, mark: str) -> list[dict[str, str]]:
         """Return the chat messages that ask about a page.
 
-        `mark` is a random delimiter of the untrusted data, which authors of pages cannot guess.
+        The argument `mark` is a random delimiter around the untrusted texts, which authors of
+        pages cannot guess.
         """
         system = INSTRUCTIONS.format(mark=mark, topic=self._topic)
         user = QUESTION.format(mark=mark, examples=self._examples, **_shown_fields(page))
@@ -114,17 +116,17 @@ class Prompt:
 
 
 def page_digest(page: PageView) -> str:
-    """Return a digest of the texts of a page that are sent to a model."""
+    """Return a digest of those texts of a page that are sent to a language model."""
     return sha256(json.dumps(_shown_fields(page)).encode()).hexdigest()
 
 
 def title_words(title: str) -> str:
-    """Return the words of a title that are sent to a model."""
+    """Return the words of a page title that are sent to a language model."""
     return " ".join(tokenize([title])[0][:_MAX_TITLE_WORDS])
 
 
 def parse_verdict(text: str | None) -> bool | None:
-    """Parse a model's answer: True for good, False for bad, None for unsure.
+    """Parse a language model's answer: True for good, False for bad, None for unsure.
 
     Raises
     ------
@@ -169,7 +171,7 @@ class Reply(NamedTuple):
 
 
 class Teacher:
-    """Client of a chat model, which answers one question at a time.
+    """Client of a chat language model, which answers one question at a time.
 
     Parameters
     ----------
@@ -219,7 +221,7 @@ class Teacher:
         self._client.close()
 
     def ask(self, messages: Messages) -> Reply:
-        """Send chat messages, each with ``role`` and ``content``; return the reply.
+        """Send chat messages, each with ``role`` and ``content``; return the model's reply.
 
         Raises
         ------

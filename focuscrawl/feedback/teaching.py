@@ -1,4 +1,4 @@
-"""Lets a teacher (language model) judge pages of a crawl, and records the answers."""
+"""Lets a teacher (language model) judge pages of a crawl, and records the teacher's answers."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _MAX_PAGES_READ = 10  # to find these titles: judged pages, and examples of the 
 
 
 class TeacherAnswer(NamedTuple):
-    """A teacher's answer about one page.
+    """The answer of a teacher (language model) about one page.
 
-    The outcome is "asked", "recorded" (answered in an earlier session), "no verdict" (the answer
-    was invalid) or "unread" (the teacher was not asked, because no recording has the page).
+    The field `outcome` is "asked", "recorded" (answered in an earlier session), "no verdict" (the
+    answer was invalid) or "unread" (not asked, because no recording has the page).
     """
 
     page: Suggestion
@@ -59,7 +59,7 @@ class TeacherAnswer(NamedTuple):
 
 
 class TeacherSession:
-    """Asks a teacher about pages of a crawl; records each answer before the next question.
+    """Asks a teacher about pages of a crawl, and records each answer before the next question.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class TeacherSession:
         self.unsure = frozenset(self._record.unsure_urls(self._question))
 
     def ask(self, pages: Iterable[Suggestion]) -> Iterator[TeacherAnswer]:
-        """Ask about pages, one after the other.
+        """Ask the teacher about pages, one page after the other.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class TeacherSession:
                     )
 
     def close(self) -> None:
-        """Close the connection to the teacher."""
+        """Close the network connection to the teacher."""
         self._teacher.close()
 
     @property
@@ -141,7 +141,7 @@ class TeacherSession:
 def make_prompt(
     definition: TopicDefinition, webs: Sequence[Web], teacher_verdicts: Mapping[str, bool]
 ) -> Prompt:
-    """Describe the topic of a definition for a teacher.
+    """Create the question to a teacher (language model) from a topic definition.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _read_titles(webs: Sequence[Web], urls: Sequence[str]) -> list[str]:
 
 
 class TeacherRecord:
-    """The answers of teachers in a file of JSON lines; invalid lines are skipped.
+    """File of JSON lines with the answers of teachers (language models); skips invalid lines.
 
     Parameters
     ----------
@@ -239,13 +239,13 @@ class TeacherRecord:
             raise UserError(f"{path} cannot be read: {error.strerror}") from None
 
     def unsure_urls(self, question: str) -> set[str]:
-        """Return the URLs of pages that the teacher with this digest was unsure of."""
+        """Return the URLs of the pages about which a teacher was unsure."""
         return self._unsure.get(question, set())
 
     def append(
         self, question: str, page: str, url: str, verdict: bool | None, **more: Any
     ) -> None:
-        """Append an answer to the file, and wait until the answer is written to disk.
+        """Append an answer to the file, and wait until it is written to disk.
 
         Parameters
         ----------
@@ -287,5 +287,5 @@ class TeacherRecord:
 
 
 def question_digest(endpoint: str, model: str, prompt: str) -> str:
-    """Return a digest of a teacher (endpoint and model) and of its question's digest."""
+    """Return a digest of a teacher (endpoint and model) and its question, as a key of answers."""
     return sha256(json.dumps([endpoint, model, prompt]).encode()).hexdigest()

@@ -1,5 +1,5 @@
 """Modules that every other package uses: arrays, files, databases, URLs, networks, processes.
 
-This package also reads values that users write and checks that extras are installed. Code that
+The package also parses values that users write, and checks that extras are installed. Code that
 knows about pages, critics or crawls belongs to other packages.
 """

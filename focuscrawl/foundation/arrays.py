@@ -26,7 +26,7 @@ _MAX_MAGNITUDE = 1e9  # far above any learned weight; sums and squares of larger
 
 
 def sum_by_group(groups: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
-    """Add up the values of each group.
+    """Return the sum of the values of each group.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def sum_by_group(groups: NDArray[np.integer], values: NDArray[np.generic], n: in
 
 
 class GrowingArray:
-    """A one-dimensional array with amortised constant-time growth.
+    """A one-dimensional array to which values are appended in amortised constant time.
 
     Parameters
     ----------
@@ -62,13 +62,13 @@ class GrowingArray:
         return len(self.data)
 
     def grow(self, length: int) -> None:
-        """Make the array at least `length` long."""
+        """Make the array at least `length` long, by appending the fill value."""
         if length > len(self.data):
             self._reserve(length)
             self.data = self._buffer[:length]
 
     def extend(self, values: ArrayLike) -> None:
-        """Append `values`; other threads see either none or all of the new values."""
+        """Append `values`; another thread sees either none or all of the new values."""
         values = np.asarray(values)
         start, end = len(self.data), len(self.data) + len(values)
         self._reserve(end)
@@ -84,7 +84,7 @@ class GrowingArray:
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
-    """Return the bytes of an ``.npz`` file; equal arrays give equal bytes."""
+    """Return arrays as the bytes of an ``.npz`` file; equal arrays give equal bytes."""
     packed = io.BytesIO()
     save = np.savez_compressed if compressed else np.savez
     save(packed, allow_pickle=False, **arrays)
@@ -103,7 +103,7 @@ def unpack_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 def unpack_finite_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """Read an ``.npz`` file of numbers; raise ValueError for a NaN or a float beyond 1e9.
 
-    Integers may have any size.
+    The limit of 1e9 does not apply to integers.
     """
     arrays = unpack_arrays(content)
     for name, array in arrays.items():
@@ -119,7 +119,7 @@ def unpack_finite_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 def require_array(
     arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return an array; raise ValueError unless it is finite and has this `shape` and dtype kind.
+    """Return an array; raise ValueError if not finite or of another `shape` or dtype kind.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def require_array(
 
 
 def encode_lines(lines: Iterable[str]) -> NDArray[np.uint8]:
-    """Return texts, which contain no line breaks, as an array of UTF-8 bytes."""
+    """Return texts without line breaks as one array of UTF-8 bytes."""
     return np.frombuffer("\n".join(lines).encode(), np.uint8)
 
 

@@ -1,8 +1,8 @@
-"""Opening of SQLite files that may come from an untrusted person.
+"""Opens SQLite files that may come from an untrusted person.
 
-Journals next to an untrusted file can make SQLite delete other files. The schema or damaged pages
-of the file can make a statement run forever. `open_database` prevents these attacks, so no other
-module opens SQLite files.
+SQLite may delete other files because of a journal next to an untrusted database file. The schema
+or damaged pages of an untrusted database can make an SQL statement run forever. The function
+`open_database` prevents such attacks, so no other module opens SQLite files.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _STAT_BLOCK = 512  # bytes; the unit of st_blocks, independent of the file syste
 
 
 class Database(sqlite3.Connection):
-    """A connection that interrupts a statement after too many steps for the size of the file.
+    """SQLite connection that interrupts a statement after too many steps for the size of the file.
 
     A statement that this connection interrupts raises `sqlite3.OperationalError` with the code
     ``SQLITE_INTERRUPT``.
     """
 
     def limit_steps(self, path: Path) -> None:
-        """Interrupt later statements that exceed the limit for the file at `path`."""
+        """Interrupt later statements that exceed the step limit for the file at `path`."""
         self._steps = steps = _StepCounter(path)
         self.set_progress_handler(steps.exceed_limit, _CHECK_INTERVAL)
 
     def cursor(self, *factory: Any) -> Any:
-        """Return a cursor and restart the count of steps, because each statement has a cursor."""
+        """Return a new cursor for one statement, and restart the count of steps."""
         self._steps.taken = 0
         return super().cursor(*factory)
 
@@ -56,7 +56,7 @@ class _StepCounter:
         self.taken = 0
 
     def exceed_limit(self) -> bool:
-        """Count the steps since the last call; return whether SQLite has to stop."""
+        """Count the steps since the last call; return True if SQLite has to stop the statement."""
         self.taken += _CHECK_INTERVAL
         if self.taken <= _MIN_STEP_LIMIT:
             return False
@@ -128,7 +128,7 @@ def open_database(
 
 
 def check_database_file(path: Path) -> None:
-    """Check an SQLite file and the journals next to it before SQLite reads them.
+    """Check an SQLite file, and the journals next to the file, before SQLite reads them.
 
     Raises
     ------
@@ -154,9 +154,9 @@ def check_database_file(path: Path) -> None:
 def find_foreign_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the names of tables, views and indexes that the SQL script `tables` does not create.
+    """Return the tables, views and indexes that the SQL script `tables` does not create.
 
-    The result includes objects that the script creates with another definition.
+    The result includes tables, views and indexes that the script creates with another definition.
     """
     ours = _created_by(tables)
     found = connection.execute(_OBJECTS).fetchall()
@@ -166,7 +166,7 @@ def find_foreign_objects(
 def find_missing_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the names of objects of the SQL script `tables` that a database lacks or changed."""
+    """Return the objects that the SQL script `tables` creates and a database lacks or changed."""
     found = {name: made for name, *made in connection.execute(_OBJECTS).fetchall()}
     return sorted(name for name, made in _created_by(tables).items() if found.get(name) != made)
 

@@ -1,4 +1,4 @@
-"""Optional dependencies (extras), and the error message when one is not installed."""
+"""Optional dependencies (extras), and the error message if an extra is not installed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 @contextmanager
 def require_extra(extra: str, feature: str) -> Iterator[None]:
-    """Report a missing extra for the imports within the ``with`` block.
+    """Report a missing extra if an import within the ``with`` block fails.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Safe file access: no links in untrusted folders, atomic replacement, locks; the cache folder.
+"""Safe file access: refusal of links in untrusted folders, atomic replacement, locks, cache.
 
-A link in the folder of an untrusted crawl may point to any file of the user, and opening a pipe
-blocks forever. Links in paths that the user types are followed.
+Symbolic links in the folder of an untrusted crawl could lead to any file of the user, and opening
+a pipe would block forever. Symbolic links in paths that the user types are followed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _UNUSABLE_PATH = (
 
 
 def open_nofollow(name: str, flags: int) -> int:
-    """Open a regular file and follow no link; for the ``opener`` parameter of `open`.
+    """Open a regular file without following a symbolic link; an ``opener`` for `open`.
 
     Raises
     ------
@@ -56,14 +56,14 @@ def open_nofollow(name: str, flags: int) -> int:
 
 
 def check_regular_file(path: str | Path) -> None:
-    """Raise `UserError` if `path` exists and is a link, a folder or a special file."""
+    """Raise `UserError` if `path` exists and is a symbolic link, a folder or a special file."""
     refuse_link(path)
     if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113 - either kind
         raise UserError(f"{path} is not a regular file: remove it")
 
 
 def open_regular(name: str, flags: int) -> int:
-    """Open a regular file or a link to one; for the ``opener`` parameter of `open`.
+    """Open a regular file or a symbolic link to one; an ``opener`` for `open`.
 
     Raises
     ------
@@ -78,10 +78,10 @@ def open_regular(name: str, flags: int) -> int:
 
 
 def safe_join(root: Path, name: str) -> Path:
-    """Return the path of `name` below the folder `root`; the path need not exist.
+    """Return the path of the file `name` in the folder `root`, whether or not the file exists.
 
-    Every access to a file of an untrusted folder gets its path from this function. The user chose
-    the folder `root`, so `root` itself may be a link.
+    Every access to a file in an untrusted folder must get its path from the function. The user
+    chose the folder `root`, so `root` itself may be a symbolic link.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def safe_join(root: Path, name: str) -> Path:
 
 
 def read_regular(path: Traversable) -> bytes:
-    """Return the content of a regular file, of a link to one, or of a file in a zip archive.
+    """Return the content of a regular file, a symbolic link to one, or a file in a zip archive.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def refuse_link(path: str | Path) -> None:
 
 
 def refuse_links(path: str | Path, below: str | Path) -> None:
-    """Raise `UserError` if `path`, or a folder between `below` and `path`, is a link."""
+    """Raise `UserError` if `path` or a folder between `below` and `path` is a symbolic link."""
     within = os.path.relpath(path, below)
     for end, letter in enumerate(within + os.sep):
         if letter == os.sep:
@@ -141,10 +141,11 @@ def refuse_links(path: str | Path, below: str | Path) -> None:
 
 @contextmanager
 def replace_atomically(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Yield the path of an empty draft; the draft replaces `path` if the block raises no error.
+    """Yield the path of an empty draft file, which replaces `path` if the block raises no error.
 
-    The name of the draft is random, so nobody can place a link or a journal there in advance. A
-    link at `path` is replaced; its target stays unchanged. Drafts of killed processes are removed.
+    The name of the draft is random, so nobody can place a symbolic link or a journal with the same
+    name in advance. A symbolic link at `path` is replaced, and the target of the link does not
+    change. Drafts of killed processes are removed.
 
     Parameters
     ----------
@@ -168,15 +169,15 @@ def replace_atomically(path: Path, *, folder: bool = False) -> Iterator[Path]:
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
-    """Write a file completely or not at all; a text is encoded as UTF-8."""
+    """Write a file completely or not at all; texts are encoded as UTF-8."""
     with replace_atomically(path) as draft:
         draft.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 def remove_stale_drafts(path: Path, *, folder: bool = False) -> None:
-    """Remove drafts of `path` that killed processes left, with the journals of these drafts.
+    """Remove drafts of the file `path` that killed processes left, and the journals of the drafts.
 
-    A draft that a process is writing is locked and stays.
+    A draft that another process is writing is locked, and is not removed.
 
     Parameters
     ----------
@@ -230,7 +231,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock file `path`; False if there is no such file."""
+    """Return whether a process holds the lock file `path`; False if the file does not exist."""
     try:
         lock = open(path, opener=open_nofollow)  # noqa: SIM115 - closed below
     except OSError:
@@ -245,9 +246,9 @@ def is_locked(path: Path) -> bool:
 
 @contextmanager
 def update_lock(path: Path, timeout: float = 60.0, busy: str = "") -> Iterator[None]:
-    """Lock a file for other programs while the ``with`` block reads, changes and writes the file.
+    """Lock a file against other programs while the ``with`` block reads and rewrites the file.
 
-    The lock is a hidden file in the same folder, which is removed at the end.
+    The lock is a hidden file in the same folder, and is removed at the end of the block.
 
     Parameters
     ----------
@@ -284,7 +285,7 @@ def update_lock(path: Path, timeout: float = 60.0, busy: str = "") -> Iterator[N
 
 
 def as_user_error(error: OSError) -> UserError | None:
-    """Return a one-line error for the user; None if the user cannot solve the problem."""
+    """Return the error as a one-line `UserError`; None if the user cannot solve the problem."""
     where = "" if error.filename is None else f"{error.filename}: "
     if error.errno in _DISK_FULL:
         return UserError(f"{where}the disk is full: free some space")
@@ -295,13 +296,13 @@ def as_user_error(error: OSError) -> UserError | None:
 
 
 def cache_dir() -> Path:
-    """Return the cache folder: ``FOCUSCRAWL_CACHE``, or the default of the platform."""
+    """Return the cache folder: ``FOCUSCRAWL_CACHE``, or the platform's default folder."""
     named = os.environ.get("FOCUSCRAWL_CACHE")
     return Path(named) if named else platformdirs.user_cache_path("focuscrawl")
 
 
 def open_file_system(place: str) -> tuple[fs.FileSystem, str]:
-    """Return the PyArrow file system of a path or URI, and the path within it.
+    """Return the PyArrow file system of a path or URI, and the path within the file system.
 
     Parameters
     ----------

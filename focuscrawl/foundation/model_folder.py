@@ -1,9 +1,9 @@
 """The file format of all models: critics, apprentices and path models.
 
-A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest has
-the kind and format of the model, further facts, and the SHA-256 of every file and of itself. The
-files contain no timestamps, so equal models have equal bytes. Reading runs no code and checks
-every digest.
+A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest
+contains the kind and format of the model, further facts, and the SHA-256 digests of every file and
+of the manifest itself. The files of a model contain no timestamps, so equal models have equal
+bytes. Reading a model runs no code from its files, and checks every digest.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ModelFormat:
     command: str
 
     def exists_in(self, folder: Path) -> bool:
-        """Return whether a folder contains a model of this format, damaged or not."""
+        """Return whether a folder contains a model of this format, intact or damaged."""
         try:
             manifest = json.loads(read_regular(folder / MANIFEST))
         except (OSError, ValueError, RecursionError, UserError):
@@ -72,7 +72,7 @@ class ModelFormat:
         return isinstance(manifest, dict) and manifest.get("kind") in self.kinds
 
     def check_output(self, out: Path, *, force: bool | None = None) -> None:
-        """Raise `UserError` unless a model may be written to `out`; call this before training.
+        """Raise `UserError` if no model may be written to `out`; call this before training.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class ModelFormat:
 
 
 def error_message(error: BaseException) -> str:
-    """Return the message of an error in one line, or the name of its class."""
+    """Return the message of an error as one line; without a message, the name of its class."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

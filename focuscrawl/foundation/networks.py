@@ -1,6 +1,6 @@
 """Restricts the network addresses a crawl may connect to; by default to the public Internet.
 
-A link or the answer of a name server can name any address, including addresses in the user's
+A link or the reply of a name server can contain any IP address, including addresses in the user's
 network. Special addresses are those of the IANA registries for IPv4 and IPv6 (RFC 6890 and its
 successors) and those of cloud metadata services.
 """
@@ -51,7 +51,7 @@ _SETTING = "FOCUSCRAWL_PRIVATE_ADDRESSES"
 
 @dataclass(frozen=True)
 class Networks:
-    """The addresses that a crawl may connect to.
+    """The IP networks to which a crawl may connect.
 
     Attributes
     ----------
@@ -83,11 +83,11 @@ class Networks:
 
     @property
     def allows_all(self) -> bool:
-        """Whether every address is allowed."""
+        """Whether connections to every address are allowed."""
         return {4, 6} <= {each.version for each in self.allowed if each.prefixlen == 0}
 
     def refusal(self, address: str) -> str | None:
-        """Return why the crawl may not connect to an IP address; None if it is allowed."""
+        """Return why the crawl may not connect to an IP address; None if it may."""
         try:
             target = _ipv4_target(ipaddress.ip_address(address))
         except ValueError:

@@ -1,9 +1,9 @@
-"""Start of Python child processes, which exit when their parent process exits.
+"""Starts Python child processes, which exit when their parent process exits.
 
-Child processes import nothing from the current folder. ``python -m``, ``python -c`` and process
-pools would search that folder first, and run any file with the name of a module. Child processes
-exit without cleanup, because all records are on disk; a child that continued would send requests
-to the same live hosts as its replacement.
+Child processes import nothing from the current folder. The options ``python -m`` and ``python
+-c``, and process pools, would search the current folder first, and run any file with the name of a
+module. Child processes exit without cleanup, because all records are on disk. A child that
+continued would send requests to the same hosts as its replacement.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _PATH = "PYTHONPATH"
 
 
 def exit_with_parent() -> None:
-    """Make this process of `multiprocessing` exit as soon as its parent exits."""
+    """Make this child process of `multiprocessing` exit as soon as its parent exits."""
     threading.Thread(target=_wait_for_parent, daemon=True).start()
 
 
 def exit_with_stdin() -> None:
-    """Make this process exit as soon as its standard input is closed."""
+    """Make this child process exit as soon as its standard input is closed."""
     if select.select([_STDIN], [], [], 0)[0]:
         os._exit(1)  # nobody writes to this pipe, so a readable pipe was closed already
     threading.Thread(target=_read_to_the_end, daemon=True).start()
@@ -105,7 +105,7 @@ def safe_python_path() -> Iterator[None]:
 
 
 def search_path() -> list[str]:
-    """Return the absolute entries of ``sys.path``, for child processes that need these modules."""
+    """Return the absolute paths in ``sys.path``, for child processes with the same modules."""
     return [each for each in sys.path if os.path.isabs(each)]  # noqa: PTH117 - texts
 
 

@@ -1,7 +1,7 @@
-"""Parsing and normalising of URLs: absolute, http or https, without fragment and credentials.
+"""Parses and normalises URLs: absolute, http or https, without fragment and credentials.
 
-The rules are those of the WHATWG URL standard (``can_ada``), which browsers follow. Query
-arguments keep their order, because the order may matter to a server.
+URLs are parsed by the WHATWG URL standard (``can_ada``), which browsers follow. Query arguments
+keep their order, because the order may matter to a server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from urllib.parse import quote_from_bytes
 
 import can_ada
 
-_RESERVED = ("example", "test", "invalid")  # top-level domains that nobody can own [RFC 6761]
+# domains of examples and tests, without sites to crawl [RFC 2606, RFC 6761]
+_RESERVED = re.compile(r"(?:.*\.)?(?:example|test|invalid|example\.(?:com|net|org))")
 MAX_URL_LENGTH = 2083  # characters; crawler traps produce longer URLs
 
 # characters before normalising; a host of 250 kB in another script takes seconds to parse
@@ -42,7 +43,7 @@ _RAW_BYTES = re.compile("[\x80-\xff]")
 
 
 def normalize(url: str) -> str | None:
-    """Return the normalised form of `url`; None if it is no http(s) URL or far too long."""
+    """Return the normalised form of `url`; None if `url` is no http(s) URL or far too long."""
     if len(url) > _MAX_RAW_LENGTH:
         return None
     try:
@@ -53,7 +54,7 @@ def normalize(url: str) -> str | None:
 
 
 def invalid_url_message(text: str) -> str:
-    """Return the rest of an error message that starts with `text`, with a hint at the fix."""
+    """Return the rest of an error message that starts with an invalid URL `text`, with a hint."""
     bare = text.strip()
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
         return f"is not an http(s) URL: write https://{bare:.120}"
@@ -61,7 +62,7 @@ def invalid_url_message(text: str) -> str:
 
 
 def resolve(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:
-    """Resolve the links of a page.
+    """Resolve the link targets of a page to absolute, normalised URLs.
 
     Parameters
     ----------
@@ -102,7 +103,7 @@ def resolve(base: str, references: list[str], encoding: str = "utf-8") -> list[s
 
 
 def resolve_header(base: str, field: str) -> str | None:
-    """Resolve the reference in a header field such as ``Location``.
+    """Resolve the URL in a header field such as ``Location`` to an absolute URL.
 
     Parameters
     ----------
@@ -146,12 +147,12 @@ codecs.register_error(_ESCAPED, _escape_unencodable)
 
 
 def schemeless(url: str) -> str:
-    """Return an absolute URL without its scheme; ``http`` and ``https`` are equivalent."""
+    """Return an absolute URL without its scheme, because ``http`` and ``https`` are equivalent."""
     return url.partition("//")[2]
 
 
 def host(url: str) -> str:
-    """Return the host of an absolute http(s) `url`, with the port unless it is the default."""
+    """Return the host of an absolute http(s) `url`, with a port other than the default port."""
     start = url.index("//") + 2
     end = len(url)
     for mark in "/?#":
@@ -162,23 +163,23 @@ def host(url: str) -> str:
 
 
 def is_reserved(url: str) -> bool:
-    """Return whether the host of an absolute http(s) `url` cannot exist on the Internet."""
-    name = re.sub(r":\d*$", "", host(url)).rstrip(".")
-    return name.rpartition(".")[2].lower() in _RESERVED
+    """Return whether the host of an absolute http(s) `url` is reserved for examples and tests."""
+    name = re.sub(r":\d*$", "", host(url)).rstrip(".").lower()
+    return _RESERVED.fullmatch(name) is not None
 
 
 def hashed_id(name: str) -> int:
-    """Return an id of a URL or host that needs no table: 63 bits of its BLAKE2b hash.
+    """Return an id for a URL or host that needs no table: 63 bits of its BLAKE2b hash.
 
-    Among a billion URLs, the probability of a collision is one in twenty. A colliding URL counts
-    as already known.
+    Among a billion URLs, the probability of a collision is one in twenty. A URL whose id collides
+    with that of another URL counts as already known.
     """
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def without_credentials(text: str) -> str:
-    """Return `text` without the ``name:password@`` of the URLs in it."""
+    """Return `text` without the credentials ``name:password@`` of URLs in the text."""
     return _CREDENTIALS.sub("", text)
 
 

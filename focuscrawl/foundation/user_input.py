@@ -66,7 +66,7 @@ class ValueParser(Generic[T_co]):
     convert: Callable[[Any], T_co]
 
     def parse(self, name: str, written: object) -> T_co:
-        """Return the value that a user wrote for `name`.
+        """Parse the value that a user wrote for the setting or option `name`.
 
         Raises
         ------
@@ -99,7 +99,7 @@ def validate(
     where: str = "",
     named: Mapping[str, str] | None = None,
 ) -> T:
-    """Return an instance of `kind` with the values of a user for its fields.
+    """Return an instance of the class `kind` with a user's values for its fields.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def validate(
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Return a hint for an error message: the most similar known name, or all known names."""
+    """Return a hint for an error message: the most similar known name, or all names."""
     names = [*known]
     near = get_close_matches(name, names, n=1)
     return f"did you mean {near[0]}?" if near else f"choose from {', '.join(names)}"
@@ -198,7 +198,7 @@ def one_of(*choices: str) -> ValueParser[str]:
 
 
 def json_object(example: str) -> ValueParser[Mapping[str, Any]]:
-    """Return a parser of dictionaries and JSON objects; its message shows `example`."""
+    """Return a parser of dictionaries and JSON objects; its error message shows `example`."""
 
     def convert(written: Any) -> Mapping[str, Any]:
         found = json.loads(written) if isinstance(written, str) else written
@@ -210,7 +210,7 @@ def json_object(example: str) -> ValueParser[Mapping[str, Any]]:
 
 
 def file_name(standard: str, ending: str = "", *words: str) -> ValueParser[str | None]:
-    """Return a parser of the name of an optional file; the value 0 gives None.
+    """Return a parser of an optional file name; the value 0 gives None.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ def _within(value: _N, lowest: float, highest: float | None) -> _N:
 
 @contextmanager
 def open_maybe_gzip(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a plain or gzipped file for reading; the first bytes show whether it is gzipped.
+    """Open a plain or gzipped file for reading; detect gzip by the first bytes.
 
     Raises
     ------
@@ -307,7 +307,7 @@ def _unreadable(path: str | Path | Traversable, error: OSError) -> UserError:
 
 
 def numbered_lines(text: str) -> dict[int, str]:
-    """Return the stripped lines of a list by line number, from 1.
+    """Return the stripped lines of a list of lines, by their line numbers from 1.
 
     Blank lines and lines that start with ``#`` are left out.
     """
@@ -318,8 +318,8 @@ def numbered_lines(text: str) -> dict[int, str]:
 def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
     """Return a reader of a CSV table; the column names are the header's names in lower case.
 
-    The separator is the comma, semicolon or tab, whichever the header has most often, because
-    spreadsheets of some countries write semicolons.
+    The separator of the CSV table is the comma, semicolon or tab, whichever is most frequent in
+    the header. Spreadsheets of some countries write semicolons.
     """
     lines = iter(lines)
     header = next(lines, "")
@@ -334,7 +334,7 @@ def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
 def numbered_rows(
     rows: csv.DictReader[str], path: str | Path | Traversable
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number, from 1, and the cells of each row of a table.
+    """Yield each row of a CSV table as its number, from 1, and its cells.
 
     Raises
     ------
@@ -360,7 +360,7 @@ def numbered_rows(
 def read_csv_rows(
     path: str | Path, columns: Sequence[str], *, optional: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the number, from 1, and the cells of each row of a CSV table; skip blank lines.
+    """Yield each row of a CSV table as its number, from 1, and its cells; skip blank lines.
 
     Parameters
     ----------
@@ -394,7 +394,7 @@ def read_csv_rows(
 
 
 def read_regular_text(path: Path) -> str:
-    """Return the text of a regular file.
+    """Return the text of a regular file, and refuse other kinds of files.
 
     Raises
     ------
@@ -436,7 +436,7 @@ def split_urls(text: str) -> list[str]:
 
 
 class HostSet:
-    """A set of hosts and all their subdomains: ``a.example`` includes ``www.a.example``.
+    """A set of hosts that includes all their subdomains: ``a.example`` includes ``www.a.example``.
 
     Parameters
     ----------
@@ -449,7 +449,7 @@ class HostSet:
         self._most_dots = max((name.count(".") for name in self._names), default=0)
 
     def has(self, name: str) -> bool:
-        """Return whether the set includes a host, given with its port unless it is the default."""
+        """Return whether the set includes a host, given with a port other than the default."""
         bare, _, port = name.rpartition(":")
         named = (name, bare) if port.isdecimal() and not bare.endswith(":") else (name,)
         return any(self._has(each.rstrip(".")) for each in named)
@@ -460,11 +460,11 @@ class HostSet:
 
 
 class UrlPatterns:
-    """Matches parts of URLs: ``*`` matches any characters, ``$`` the end of the URL.
+    """Patterns that match parts of URLs: ``*`` matches any characters, ``$`` the end of the URL.
 
     The wildcards are those of robots.txt (RFC 9309, section 2.2.3). Regular expressions are not
     supported, because a page could contain URLs on which backtracking takes minutes. The time to
-    match these patterns grows linearly with the length of the URL.
+    match the supported patterns grows only linearly with the length of the URL.
 
     Parameters
     ----------
@@ -575,7 +575,7 @@ LANGUAGES = ValueParser("language codes, separated by commas, as in en,de", _lan
 
 
 def some_of(*choices: str) -> ValueParser[tuple[str, ...]]:
-    """Return a parser of lists of `choices`, which sorts as in `choices` and drops repeats."""
+    """Return a parser of lists of `choices`; the result has the order of `choices`, no repeats."""
 
     def convert(written: Any) -> tuple[str, ...]:
         found = _entries(written)
@@ -587,7 +587,7 @@ def some_of(*choices: str) -> ValueParser[tuple[str, ...]]:
 
 
 class Progress:
-    """Receives the progress of reading pages; this base class shows nothing."""
+    """Receives the progress of a task that reads pages; the base class shows nothing."""
 
     def start(self, pages: int) -> None:
         """Start a progress bar for a number of pages."""

@@ -1,7 +1,7 @@
-"""The frontier: the queue of known, unfetched URLs, ordered by score, with politeness limits.
+"""The frontier: the queue of known, unfetched URLs, sorted by score, with limits per host.
 
-Other packages compute scores (`focuscrawl.strategies`), defer URLs (`focuscrawl.crawl.traps`) and
-store them (`focuscrawl.store`).
+Other packages compute the scores (`focuscrawl.strategies`), defer URLs (`focuscrawl.crawl.traps`)
+and store the URLs (`focuscrawl.store`).
 """
 
 from focuscrawl.frontier.frontier import Frontier, SortedQueues

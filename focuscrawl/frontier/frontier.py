@@ -23,7 +23,7 @@ _FREED_PER_POP = 4  # outdated entries freed by one `pop`; more would block the 
 
 
 class SortedQueues(NamedTuple):
-    """All queued URLs, sorted by host, key and URL id.
+    """All queued URLs, sorted by host, score and URL id.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class SortedQueues(NamedTuple):
         urls: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> Self:
-        """Sort the queued URLs by their scores; `urls` have new scores.
+        """Sort the queued URLs by score; `urls` are the URLs with new scores.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ class SortedQueues(NamedTuple):
 
 
 class BusyHostLink(NamedTuple):
-    """The best link of a busy host.
+    """The best link of a host to which no request may start at present.
 
     Attributes
     ----------
@@ -89,9 +89,10 @@ class BusyHostLink(NamedTuple):
 class Frontier:
     """Queued URLs by score, highest first; URLs with equal scores in the order of discovery.
 
-    Each host has a heap of links. A second heap has the hosts by their best link. `pop` returns
-    the best link among the hosts with a free slot, and spends no time on busy hosts. URLs and
-    hosts have consecutive ids (`NameTable`). Times are seconds of a monotonic clock.
+    Each host has a heap of its queued links. A second heap sorts the hosts by the score of their
+    best link. The method `pop` returns the best link among the hosts with a free slot, and spends
+    no time on busy hosts. URLs and hosts have the ids 0, 1, 2, ... (`NameTable`). Times are given
+    in seconds of a monotonic clock.
 
     Parameters
     ----------
@@ -129,11 +130,11 @@ class Frontier:
 
     @property
     def all_deferred(self) -> bool:
-        """Whether URLs are deferred and no URL is queued except at skipped hosts."""
+        """True if URLs are deferred, and no URL is queued except at skipped hosts."""
         return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.n_at_skipped_hosts
 
     def score(self, url: int) -> float:
-        """Return the present or last score of `url`; -inf if the URL was never queued."""
+        """Return the present or last score of the URL `url`; -inf if it was never queued."""
         return -float(self._keys.data[url]) if url < len(self._keys) else -np.inf
 
     def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -147,15 +148,15 @@ class Frontier:
         return scores
 
     def queued(self) -> NDArray[np.int64]:
-        """Return the ids of all queued and deferred URLs, ascending."""
+        """Return the ids of all queued and deferred URLs, in ascending order."""
         return np.flatnonzero(self._state.data)
 
     def deferred(self) -> NDArray[np.int64]:
-        """Return the ids of all deferred URLs, ascending."""
+        """Return the ids of all deferred URLs, in ascending order."""
         return np.flatnonzero(self._state.data == DEFERRED)
 
     def push(self, url: int, host: int, score: float) -> None:
-        """Queue `url` of `host`, or change the score of a queued or deferred URL."""
+        """Queue the URL `url` of the host `host`, or change its score if queued or deferred."""
         self._grow(url + 1, host + 1)
         keys, was = self._keys.data, self._state.data[url]
         if was == QUEUED and keys[url] == -score:
@@ -169,13 +170,13 @@ class Frontier:
         self._enqueue(url)
 
     def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Change the scores of the queued and deferred URLs among `urls`."""
+        """Change the scores of those of the `urls` that are queued or deferred."""
         urls, scores = self._select_queued(urls, scores)
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             self.push(url, int(self._host_of.data[url]), score)
 
     def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Change scores as `update` does; faster for many URLs."""
+        """Change scores like `update`, but faster for many URLs."""
         self.replace_queues(self.sort_queues(urls, scores))
 
     def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
@@ -186,10 +187,11 @@ class Frontier:
         return SortedQueues.sort(keys, state, host_of, urls, scores)
 
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
-        """Replace the queues by a result of `sort_queues`; URLs removed meanwhile stay removed.
+        """Replace the queues by the result of `sort_queues`, except URLs removed meanwhile.
 
-        This method blocks the event loop, so the method contains no loop over all URLs. Hosts
-        offer their best link at the time of sorting, and `pop` skips outdated entries.
+        The method contains no loop over all URLs, because it blocks the event loop. Each host
+        offers the link that was its best link when the queues were sorted, and `pop` skips
+        outdated links.
         """
         new, then, runs = sorted_queues
         size = len(new)
@@ -231,9 +233,9 @@ class Frontier:
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
-        """Remove and return the best URL whose host has a free slot; None without such a host.
+        """Remove and return the best URL whose host has a free slot; None if no host has one.
 
-        The URL is in flight until `release` is called.
+        The returned URL is in flight until `release` is called.
         """
         url = self.peek(now)
         if url is not None:
@@ -264,9 +266,9 @@ class Frontier:
         return None if best is None else best[1]
 
     def busy_host_links(self, now: float, above: float, max_hosts: int) -> list[BusyHostLink]:
-        """Return the best link of each of the best busy hosts, the best first.
+        """Return the best link of each of the busy hosts with the best links, the best link first.
 
-        Skipped hosts are left out.
+        Hosts that are skipped are left out.
 
         Parameters
         ----------
@@ -299,7 +301,7 @@ class Frontier:
             self._set_state(url, DEFERRED)
 
     def readmit(self, urls: Iterable[int]) -> None:
-        """Queue the deferred URLs among `urls` again."""
+        """Put the deferred URLs among `urls` back into the queue."""
         for url in urls:
             if self._state.data[url] == DEFERRED:
                 self._set_state(url, QUEUED)
@@ -313,7 +315,7 @@ class Frontier:
         self._make_available(host, now)
 
     def cancel_delay(self, url: int, now: float) -> None:
-        """Cancel the delay after the request for `url`, which is in flight but was never sent."""
+        """Cancel the delay of the host after a request for `url` that was never sent."""
         host = int(self._host_of.data[url])
         state = self._hosts[host]
         if state.ready_at != self._delayed_until.get(url):
@@ -323,16 +325,16 @@ class Frontier:
         self._make_available(host, now)
 
     def set_limit(self, host: int, limit: int) -> None:
-        """Set the largest number of concurrent requests to `host`."""
+        """Set the maximum number of concurrent requests to `host`."""
         self._grow(0, host + 1)
         self._hosts[host].limit = limit
 
     def set_delay(self, host: int, delay: float) -> None:
-        """Set the seconds between the starts of two requests to `host`."""
+        """Set the minimum time in seconds between the starts of two requests to `host`."""
         self._delays[host] = delay
 
     def hold(self, host: int, until: float) -> None:
-        """Start no request to `host` before the time `until`; if `until` is inf, skip the host."""
+        """Start no request to `host` before the time `until`; skip the host if `until` is inf."""
         self._grow(0, host + 1)
         state = self._hosts[host]
         if until <= state.ready_at:
@@ -349,7 +351,7 @@ class Frontier:
         return sum(self._hosts[host].queued for host in self._skipped_hosts)
 
     def next_ready(self) -> float | None:
-        """Return the earliest time at which a timer makes a host available; None: no timer."""
+        """Return the earliest time at which a host's delay ends; None if no host is delayed."""
         return self._timers[0][0] if self._timers else None
 
     def _select_queued(

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """The hosts of the frontier and their queues."""
+=======
+"""The hosts of the frontier: their queues, and their back-off after failures."""
+>>>>>>> next
 
 from __future__ import annotations
 
@@ -36,11 +40,11 @@ class NameTable:
         return self._names[i]
 
     def get(self, name: str) -> int | None:
-        """Return the id of `name`, None if the name has no id."""
+        """Return the id of `name`; None if `name` has no id."""
         return self._ids.get(name)
 
     def add(self, name: str) -> tuple[int, bool]:
-        """Return the id of `name`, and whether the id is new."""
+        """Return the id of `name`, and True if the name has just got the id."""
         new = len(self._names)
         i = self._ids.setdefault(name, new)
         if i == new:
@@ -49,11 +53,11 @@ class NameTable:
 
 
 class Host:
-    """The queue of a host and its politeness state.
+    """The queued links of a host, and its politeness state (delay, requests in flight).
 
-    Links from the last sorting of the whole frontier are in a sorted run, and later links are in a
-    heap. An entry is outdated if its URL has left the queue or has another key. Outdated entries
-    stay and are skipped.
+    Links from the last sorting of the whole frontier are in a sorted list, and later links are in
+    a heap. An entry of the queue is outdated if its URL has left the queue or has another score.
+    Outdated entries stay in the queue, and are skipped.
 
     Attributes
     ----------
@@ -95,25 +99,25 @@ class Host:
         heapq.heappush(self._heap, entry)
 
     def drop_best(self, best: Entry) -> None:
-        """Remove the entry that `best` returned."""
+        """Remove the link that `best` returned."""
         if self._heap and self._heap[0] == best:
             heapq.heappop(self._heap)
         else:
             self._at += 1
 
     def clear(self) -> list[Entry]:
-        """Remove all entries; return the heap, because freeing the heap takes time."""
+        """Remove all links of the host; return the heap, because freeing its memory takes time."""
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None
         return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace the sorted run by new entries, which must be sorted best first."""
+        """Replace the sorted list of links; the new entries must be sorted, the best first."""
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
-        """Return the best link, or None; `keys` and `state` have the entries of all URLs by id."""
+        """Return the best link, or None; `keys` and `state` have an entry for each URL id."""
         heap = self._heap
         if len(heap) > 4 * self.queued + 64:
             heap = self._heap = [
@@ -133,3 +137,68 @@ class Host:
             return heap[0] if heap else None
         head = (float(self._run_keys[at]), int(self._run_urls[at]))
         return heap[0] if heap and heap[0] < head else head
+<<<<<<< HEAD
+=======
+
+
+class HostBackoff:
+    """Exponential back-off of a host after consecutive failed requests.
+
+    Parameters
+    ----------
+    first, longest : first and longest wait in seconds; waits double in between
+    failures : consecutive failures after which a host is skipped; 0: never
+    per_host : concurrent requests to a host, which may fail together
+
+    Notes
+    -----
+    The back-off respects ``Retry-After`` (RFC 9110 section 10.2.3). A host that asks for a wait
+    above `longest` is skipped, so that the crawl does not stall.
+    """
+
+    def __init__(self, first: float, longest: float, failures: int = 0, per_host: int = 1) -> None:
+        self._first = first
+        self._longest = longest
+        self._failures = failures * per_host
+        self._per_host = per_host
+        self._in_a_row: Counter[int] = Counter()
+
+    def record_answer(self, host: int) -> None:
+        """Reset the count of failures of `host` after a response."""
+        self._in_a_row.pop(host, None)
+
+    def record_failure(self, host: int, retry_after: float | None = None) -> float:
+        """Count a failed request.
+
+        Parameters
+        ----------
+        retry_after : wait in seconds that the host asked for
+
+        Returns
+        -------
+        Seconds until the next request to the host; inf: skip the host.
+        """
+        self._in_a_row[host] += 1
+        count = self._in_a_row[host]
+        if retry_after is not None and retry_after > self._longest:
+            return math.inf
+        if 0 < self._failures <= count:
+            return math.inf
+        doublings = min((count - 1) // self._per_host, 60)
+        wait = min(self._first * 2.0**doublings, self._longest)
+        return max(wait, retry_after or 0.0)
+
+
+def read_retry_after(text: str, now: datetime) -> float | None:
+    """Return the delay in seconds that a header ``Retry-After`` asks for; None if invalid."""
+    text = text.strip()
+    if text.isascii() and text.isdecimal():
+        return float(text[:18])  # larger numbers would overflow
+    try:
+        until = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
+    return max(0.0, (until - now).total_seconds())
+>>>>>>> next

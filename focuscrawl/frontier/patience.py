@@ -1,4 +1,4 @@
-"""Patience: decide whether to fetch a link now or to wait for better links of busy hosts."""
+"""Patience: decides whether to fetch a link now or to wait for better links of busy hosts."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ _BINS = 256  # bins of a score
 
 
 class Patience:
-    """Computes the smallest score that a link needs to be fetched before links of busy hosts.
+    """Computes the minimum score of links that are fetched before better links of busy hosts.
 
-    A link v is delayed if two conditions hold. First, a link w of a busy host justifies the wait.
-    The busy host needs s seconds per link, and `patience` is in seconds per relevant page::
+    A link is delayed if two conditions hold (better links at busy hosts, a limited budget). First,
+    the score of a better link w of a busy host must justify the wait. If the busy host needs s
+    seconds per link, a link v waits for the link w under the following condition, where `patience`
+    is in seconds per relevant page::
 
         score(w) - score(v) > s / patience
 
-    The length of the host's queue does not matter, since a fetch that is not spent on v is spent
-    on the busy host at the end of the crawl.
+    The length of the busy host's queue does not matter, since a fetch that is not spent on the
+    link v is spent on the busy host at the end of the crawl.
 
-    Second, better links use up the remaining budget. With a remaining budget of B fetches, at
-    least B links must score higher than v. These links are queued links and expected new links.
-    The number of expected new links is B times the mean number of new links on the latest pages.
+    Second, better links must use up the remaining budget. With a remaining budget of B fetches, at
+    least B links must score higher than the link v. These B links are queued links and expected
+    new links. The number of expected new links is B times the mean number of new links on the
+    latest pages.
 
     Parameters
     ----------

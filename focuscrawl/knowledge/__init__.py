@@ -1,8 +1,8 @@
 """Knowledge of a topic from earlier crawls, in one portable file per topic (methods.md 8).
 
-A knowledge file provides seeds, keywords, predictions for URLs and the value of further visits.
-`focuscrawl.offline.knowledge_export` reads the store of a crawl for `add_crawl`, and
-`focuscrawl.strategies` uses the knowledge.
+A knowledge file contains seeds, keywords, predictions for URLs, and the value of fetching pages
+again. The module `focuscrawl.offline.knowledge_export` reads the store of a crawl for `add_crawl`,
+and `focuscrawl.strategies` uses the knowledge.
 """
 
 from focuscrawl.knowledge.keywords import Keywords

@@ -27,20 +27,20 @@ _UNINFORMATIVE = (OTHER, "good")  # names in topic paths that do not describe a 
 
 
 class WordCount(NamedTuple):
-    """Numbers of relevant and of other pages that have a word in titles, headings or anchors."""
+    """Numbers of relevant and other pages with a word in their titles, headings or link texts."""
 
     relevant: int
     other: int
 
 
 def distinct_words(texts: Sequence[str]) -> set[str]:
-    """Return the distinct words of texts, without numbers and single letters."""
+    """Return the distinct words in texts, without numbers and single letters."""
     tokens, _ = tokenize(list(texts))
     return {word for word in tokens if len(word) >= _MIN_LENGTH and not word.isdecimal()}
 
 
 class Keywords:
-    """Keywords of a topic with weights above 0.
+    """Keywords of a topic with their weights, which are above 0.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Keywords:
 
     @classmethod
     def from_topics(cls, topics: Iterable[str]) -> Keywords:
-        """Return the words of topic names with the weight 1, for the first crawl of a topic.
+        """Return the words of topic names, each with the weight 1, for the first crawl of a topic.
 
         The name of a topic is the last descriptive part of its path: ``Sports`` for
         ``/Sports/Other``, no name for ``/good``.
@@ -67,12 +67,12 @@ class Keywords:
 
     @classmethod
     def from_phrases(cls, phrases: Sequence[str]) -> Keywords:
-        """Return the words of phrases, with the weight 1."""
+        """Return the words of phrases, each with the weight 1."""
         return cls(dict.fromkeys(distinct_words(phrases), 1.0))
 
     @classmethod
     def merge(cls, *sources: Mapping[str, float]) -> Keywords:
-        """Return the words of several sources, each word with its largest weight."""
+        """Return the keywords of several sources, each word with its largest weight."""
         weights: dict[str, float] = {}
         for source in sources:
             for word, weight in source.items():
@@ -83,7 +83,7 @@ class Keywords:
     def from_counts(
         cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MAX_KEYWORDS
     ) -> Keywords:
-        """Choose the words that distinguish relevant pages from other pages.
+        """Choose the words that best distinguish relevant pages from other pages as keywords.
 
         The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
         the share of relevant pages with the word and q is the share of other pages with the word.
@@ -113,7 +113,7 @@ class Keywords:
         return cls({word: weight / top for word, weight in best})
 
     def similarity(self, texts: Sequence[str]) -> Floats:
-        """Return the cosine similarity of the keywords with the distinct words of each text.
+        """Return the cosine similarity between the keywords and the distinct words of each text.
 
         Returns
         -------

@@ -278,7 +278,7 @@ def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
 
 
 def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> None:
-    """Store an apprentice in a knowledge file, replacing an earlier apprentice."""
+    """Store an apprentice in a knowledge file, in place of an earlier apprentice."""
     digest = hashlib.sha256(trained_apprentice).hexdigest()
     file.execute(
         "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
@@ -287,7 +287,7 @@ def store_apprentice(file: sqlite3.Connection, trained_apprentice: bytes) -> Non
 
 
 def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
-    """Estimate the rate of change of pages, as a Poisson process.
+    """Estimate how often pages change, as the rate of a Poisson process.
 
     The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
     3 (2003), section 4.2. If X of n visits to a page at intervals of length I found a change, the

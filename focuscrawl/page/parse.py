@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from lxml import etree
+    from parsel import Selector
 
 
 #: bytes of UTF-8 that are parsed; a parsed page takes dozens of times as much memory
@@ -260,6 +261,26 @@ def parse_page(
         translated_to=[language for language, _ in translations],
         language="" if root is None else _declared_language(root),
     )
+
+
+def parse_selector(body: bytes, encoding: str | None = None) -> Selector:
+    """Parse an HTML page to a parsel selector, for CSS and XPath queries.
+
+    The element tree is the tree that `parse_page` reads; comments, for example, are missing.
+
+    Parameters
+    ----------
+    body, encoding : as in `parse_page`
+
+    Raises
+    ------
+    ParseLimitError
+        If the parse may take more than about a second.
+    """
+    from parsel import Selector  # noqa: PLC0415 - slow to import
+
+    root = _parse_tree(to_utf8(body, encoding, MAX_SIZE)[0], ParseCost.LARGE)
+    return Selector(text="") if root is None else Selector(root=root, type="html")
 
 
 def _parse_tree(utf8: bytes, max_cost: ParseCost) -> etree._Element | None:

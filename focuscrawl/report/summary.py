@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
@@ -292,8 +293,10 @@ class Summary:
     @property
     def web_title(self) -> str:
         """Readable name of the crawled web, such as the live Web or a recording."""
-        web = self.identity.get("web", "live")
-        return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
+        if self.identity.get("web", "live") == "live":
+            return "the live Web"
+        name = self.identity.get("web_name", "a recorded web")
+        return f"the synthetic web {name}" if re.split("[:@]", name)[0] == "demo" else name
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the summary as pairs of name and value, without the hosts."""

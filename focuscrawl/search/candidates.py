@@ -31,7 +31,7 @@ _MAX_BYTES = 50_000_000  # of a search result
 
 
 class Candidate(NamedTuple):
-    """A possible start page from the results of a search engine."""
+    """A candidate for a start page, from the results of a search engine."""
 
     url: str
     title: str
@@ -41,10 +41,10 @@ class Candidate(NamedTuple):
 def rank_candidates(
     candidates: Sequence[Candidate], keywords: Keywords
 ) -> list[tuple[Candidate, float]]:
-    """Return candidates with their similarity to the keywords, the most similar first.
+    """Return start page candidates with their similarity to the keywords, most similar first.
 
-    Candidates without a keyword in title and description are left out. Candidates with equal
-    similarity keep their order.
+    Candidates without a keyword in title or description are left out. Candidates with equal
+    similarity stay in their order.
     """
     texts = [f"{each.title} {each.description}" for each in candidates]
     scores = keywords.similarity(texts).tolist()
@@ -53,7 +53,7 @@ def rank_candidates(
 
 
 def read_candidates(source: str, query: str) -> list[Candidate]:
-    """Read candidate start pages; each normalised URL is returned once.
+    """Read candidates for start pages from a file; each normalised URL is returned once.
 
     Parameters
     ----------

@@ -130,7 +130,7 @@ def open_spider_crawl(
     check_feeds(settings)
     LinkRequestSettings.of(spider, config)
     check_port(config.metrics_port, config.metrics_address)
-    instance_sink(config.instances)
+    instance_sink(config)
     prepare_texts(config, settings)
     if not getattr(spider, "yields_visits", False):
         config = _config_for_own_spider(config, spider.name)

@@ -48,6 +48,7 @@ class ApprenticeStrategy(Strategy):
     """
 
     learns = True
+    emits_instances = True
     expects_relevance = True
     in_rounds = True
 
@@ -194,6 +195,7 @@ def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
         urls=learned.urls,
         scores=_rounded(learned.scores),
         model=learned,
+        training_set=learned.training_set,
     )
 
 

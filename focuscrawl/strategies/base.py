@@ -14,6 +14,7 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from focuscrawl.apprentice.instances import TrainingSet
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.knowledge import Knowledge
@@ -125,6 +126,7 @@ class ModelUpdate:
     urls : int64 (m,), all queued URLs
     scores : float64 (m,), scores of `urls`
     model : data for `Strategy.adopt`
+    training_set : the training instances, if the strategy has `Strategy.emits_instances`
     """
 
     version: int
@@ -135,6 +137,7 @@ class ModelUpdate:
     urls: Ints
     scores: Floats
     model: Any
+    training_set: TrainingSet | None = None
 
 
 def check_number(option: str, value: object, least: float, most: float = math.inf) -> None:
@@ -175,6 +178,9 @@ class Strategy(ABC):
     ----------
     learns : bool
         Whether the strategy trains a model while the crawl runs.
+    emits_instances : bool
+        Whether each `ModelUpdate` of the strategy has a `training_set`, for the setting
+        ``FOCUSCRAWL_INSTANCES``.
     in_rounds : bool
         Whether the strategy supports a crawl in rounds (`focuscrawl.rounds`), where another
         process restores the links of a page. URL ids differ between processes, so a memo may
@@ -193,6 +199,7 @@ class Strategy(ABC):
     """
 
     learns: bool = False
+    emits_instances: bool = False
     in_rounds: bool = False
     expects_relevance: bool = False
     self_contained: bool = False

@@ -14,6 +14,7 @@ import time
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
@@ -270,6 +271,13 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
                 pass
             case _:
                 raise unknown
+
+
+def free_name(folder: StudioFolder, name: str) -> str:
+    """Return the name of a new crawl: `name`, or `name` with a number if the name is taken."""
+    numbered = (f"{name}-{number}" for number in count(2))
+    names = chain([name], numbered)
+    return next(each for each in names if not (folder.root / _CRAWLS_FOLDER / each).exists())
 
 
 def _parse_name(folder: StudioFolder, name: str) -> str:

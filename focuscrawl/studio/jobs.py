@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +130,11 @@ class Jobs:
             if found is not None:
                 return found
         raise UserError(f"no job {name!r:.100} exists: reload the list of jobs")
+
+    def latest(self, n: int) -> list[Job]:
+        """Return the latest `n` jobs, latest first."""
+        found = (self._read_job(name) for name in reversed(self._names()))
+        return [*islice((job for job in found if job is not None), n)]
 
     def all(self, *, kind: str | None = None, subject: str | None = None) -> list[Job]:
         """Return the jobs of one kind, for one subject such as a crawl, latest first."""

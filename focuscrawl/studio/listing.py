@@ -1,4 +1,4 @@
-"""Lists the topics, critics and crawls in the studio's folder, for pages and the JSON API."""
+"""Lists the topics, critics and crawls in the studio's folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from focuscrawl.studio.served_folder import StudioFolder
 
 _TOPIC = "topic.toml"  # an invalid file of this name is listed with its error
-_N_JOBS = 10  # shown
 
 #: headers that let pages update their list of crawls, or of jobs (events of htmx)
 CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
@@ -115,7 +114,7 @@ def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
 
 
 def routes(context: StudioContext) -> list[Route]:
-    """Return the routes of the studio's overview page and of the JSON API for lists."""
+    """Return the routes of the JSON API for lists."""
     folder = context.folder
 
     def about(_: Request) -> dict[str, Any]:
@@ -130,16 +129,6 @@ def routes(context: StudioContext) -> list[Route]:
         return lambda request: accepted_response(
             send_command(context.requested_crawl(request), wanted), CRAWLS_CHANGED
         )
-
-    def jobs(_: Request) -> dict[str, Any]:
-        return {"jobs": context.jobs.all()[:_N_JOBS]}
-
-    def crawls(_: Request) -> dict[str, Any]:
-        return {"crawls": list_crawls(folder)}
-
-    def overview(request: Request) -> dict[str, Any]:
-        found = {"topics": list_topics(folder), "critics": list_critics(folder)}
-        return found | crawls(request) | jobs(request)
 
     def stop_job(request: Request) -> Any:
         return accepted_response(
@@ -166,7 +155,4 @@ def routes(context: StudioContext) -> list[Route]:
             for verb, wanted in _COMMANDS.items()
         ),
         Route(one_crawl, json_endpoint(crawl)),
-        Route("/", context.page_endpoint("overview", overview)),
-        Route("/parts/crawls", context.page_endpoint("crawls", crawls)),
-        Route("/parts/jobs", context.page_endpoint("jobs", jobs)),
     ]

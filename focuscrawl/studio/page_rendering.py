@@ -135,6 +135,40 @@ def post_route(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Respo
     return Route(path, receive, methods=["POST"])
 
 
+class FieldErrorsError(UserError):
+    """Several invalid values of a form.
+
+    Attributes
+    ----------
+    fields : dict of str to str
+        Message by the name of the field.
+    """
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__("; ".join(fields.values()))
+        self.fields = dict(fields)
+
+
+class FieldChecks:
+    """Collects the errors of a form's fields, so that a person sees all errors at once."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, str] = {}
+
+    @contextmanager
+    def field(self, name: str) -> Iterator[None]:
+        """Record a `UserError` in the ``with`` block as the error of the field `name`."""
+        try:
+            yield
+        except UserError as error:
+            self._errors.setdefault(name, str(error))
+
+    def finish(self) -> None:
+        """Raise `FieldErrorsError` if a field has an error."""
+        if self._errors:
+            raise FieldErrorsError(self._errors)
+
+
 def text_value(values: Mapping[str, Any], name: str, default: str = "") -> str:
     """Return a posted string without surrounding spaces; raise `UserError` for other types.
 

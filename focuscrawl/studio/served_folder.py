@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -197,5 +197,7 @@ class NamedCrawl:
         return ControlledCrawl(str(self.path))
 
     def read_state(self, store: CrawlStore) -> CurrentState:
-        """Read the state of the crawl from the opened store."""
-        return CurrentState.of(store, now=datetime.now(UTC))
+        """Read the state of the crawl from the opened store, in words without commands."""
+        found = CurrentState.of(store, now=datetime.now(UTC))
+        words = found.state.partition("; the same command")[0]
+        return replace(found, state=words.replace("stopped by `focuscrawl stop`", "stopped"))

@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from errno import EACCES, EADDRINUSE
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from starlette.applications import Starlette
@@ -24,14 +24,21 @@ from focuscrawl.studio import (
     exports,
     judging,
     listing,
+    overview,
     topic_routes,
 )
 from focuscrawl.studio.access import Access, AccessMiddleware, load_token
 from focuscrawl.studio.jobs import Jobs
-from focuscrawl.studio.page_rendering import INVALID_TEXT, PREFIX, StudioContext, asset_routes
+from focuscrawl.studio.page_rendering import (
+    INVALID_TEXT,
+    PREFIX,
+    FieldErrorsError,
+    StudioContext,
+    asset_routes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from threading import Event
     from types import FrameType
 
@@ -47,13 +54,17 @@ _LOOPBACK = ("127.0.0.1", "localhost")
 def make_application(context: StudioContext, access: Access) -> Starlette:
     """Return the ASGI application of the studio, which answers allowed requests."""
 
-    def refuse(request: Request, why: str, status: HTTPStatus) -> Response:
+    def refuse(
+        request: Request, why: str, status: HTTPStatus, fields: Mapping[str, str] | None = None
+    ) -> Response:
         if request.url.path.startswith(PREFIX):
-            return JSONResponse({"error": why}, status)
+            found: dict[str, Any] = {"error": why}
+            return JSONResponse(found if fields is None else found | {"fields": fields}, status)
         return context.render("message", {"heading": status.phrase, "text": why}, status)
 
     def user_error(request: Request, error: Exception) -> Response:
-        return refuse(request, str(error), HTTPStatus.BAD_REQUEST)
+        fields = error.fields if isinstance(error, FieldErrorsError) else None
+        return refuse(request, str(error), HTTPStatus.BAD_REQUEST, fields)
 
     def http_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -70,6 +81,7 @@ def make_application(context: StudioContext, access: Access) -> Starlette:
             *explore_routes.routes(context),
             *exports.routes(context),
             *listing.routes(context),
+            *overview.routes(context),
             *asset_routes(),
         ],
         middleware=[

@@ -23,6 +23,7 @@ from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
 from focuscrawl.studio.page_rendering import (
     PREFIX,
+    FieldChecks,
     accepted_response,
     json_endpoint,
     post_route,
@@ -297,29 +298,47 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     lists the critic's on-topic classes, and ``web`` is the recording from which pages are read.
     All form values may be missing or empty.
     """
-    place = folder.new_folder(text_value(values, "name"))
-    critic, web = text_value(values, "critic"), text_value(values, "web")
-    urls = parse_urls(text_values(values, "urls"))
-    if critic:
-        folder.critic(critic)
-    topics = parse_topics(text_value(values, "classes"))
-    if topics and not critic:
-        raise UserError("classes are given without a critic: name the critic that has them")
+    checks, critic, web = FieldChecks(), text_value(values, "critic"), text_value(values, "web")
+    urls, bad, recording = list[str](), list[str](), None
+    topics: tuple[str, ...] = ()
+    described = ("words", "urls", "description", "critic")
+    with checks.field("name"):
+        place = folder.new_folder(text_value(values, "name"))
+    with checks.field("urls"):
+        urls = parse_urls(text_values(values, "urls"))
+    with checks.field("bad"):
+        bad = parse_urls(text_values(values, "bad"))
+    with checks.field("critic"):
+        if critic:
+            folder.critic(critic)
+    with checks.field("classes"):
+        topics = parse_topics(text_value(values, "classes"))
+        if topics and not critic:
+            raise UserError("classes are given without a critic: name the critic that has them")
+        if critic and not topics:
+            raise UserError("name the classes of the critic that form the topic")
+    with checks.field("web"):
+        recording = folder.recording(web) if web else None
+    words = parse_phrases(text_value(values, "words"))
+    with checks.field("words"):
+        if not any(values.get(name) for name in described):
+            raise UserError(
+                "describe the topic with a phrase, on-topic pages or a class of a critic"
+            )
+    checks.finish()
     name = f"/{place.name}"
     created = TopicDefinition(
         critic=critic or None,
-        web=folder.recording(web) if web else None,
+        web=recording,
         topics=topics,
         name=None if critic or name == OFF_TOPIC else name,
-        words=tuple(
-            filter(None, map(str.strip, _PHRASE_SEPARATOR.split(text_value(values, "words"))))
-        ),
+        words=words,
         description=text_value(values, "description") or None,
         seeds=tuple(urls),
-    ).with_judgements(urls, parse_urls(text_values(values, "bad")))
-    if not (created.words or created.description or created.good or created.critic):
-        raise UserError("describe the topic with a phrase, on-topic pages or a class of a critic")
-    check_marked_classes(created)
+    ).with_judgements(urls, bad)
+    with checks.field("classes"):
+        check_marked_classes(created)
+    checks.finish()
     path = place / "topic.toml"
     try:
         place.mkdir()
@@ -331,6 +350,12 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
         place.rmdir()
         raise
     return path
+
+
+def parse_phrases(text: str) -> tuple[str, ...]:
+    """Return the distinct phrases of a text, which are separated by commas or line ends."""
+    found = filter(None, map(str.strip, _PHRASE_SEPARATOR.split(text)))
+    return tuple(dict.fromkeys(found))
 
 
 def parse_urls(lines: list[str]) -> list[str]:

@@ -14,6 +14,8 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
 
+from parsel import Selector
+
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.page.documents import PDF
@@ -102,19 +104,22 @@ def extract_text(
     with require_extra("text", "extracting text"):
         import lxml_html_clean  # noqa: F401, PLC0415 - required by trafilatura, see pyproject.toml
         from resiliparse.extract.html2text import extract_plain_text  # noqa: PLC0415
-        from resiliparse.parse.html import HTMLTree  # noqa: PLC0415
         from trafilatura import bare_extraction, load_html  # noqa: PLC0415
         from trafilatura.metadata import extract_metadata  # noqa: PLC0415
         from trafilatura.xml import xmltotxt  # noqa: PLC0415
     html = to_utf8(body, encoding, _LARGEST_PAGE)[0].decode()
+    tree = load_html(html)
+    page = Selector(text=html) if tree is None else Selector(root=tree, type="html")
+    declared = _attribute(page, "html", "lang") or _attribute(page, "html", "xml:lang")
+    canonical, kind = _attribute(page, "link[rel=canonical]", "href"), _kind(page)
+    license_url = _attribute(page, _LICENSE, "href")
     text = markdown = ""
     found: Any = None
     if extractor == "trafilatura":
-        page = load_html(html) if "<table" in html.lower() else None
-        if page is not None:
-            unwrap_layout_tables(page)
+        if tree is not None:
+            unwrap_layout_tables(tree)
         found = bare_extraction(
-            html if page is None else page,
+            html if tree is None else tree,
             url=url,
             favor_recall=True,
             fast=True,
@@ -138,9 +143,6 @@ def extract_text(
         if count_words(visible) > count_words(text):
             text, markdown, used = visible, visible, VISIBLE
     text, markdown = text[:LONGEST_TEXT].strip(), markdown[:LONGEST_TEXT].strip()
-    tree = HTMLTree.parse(html)
-    root = tree.document.query_selector("html") if tree.document is not None else None
-    declared = "" if root is None else root.getattr("lang") or root.getattr("xml:lang") or ""
     language, confidence = detect_language(text, declared)
     return PageText(
         text=text,
@@ -151,9 +153,9 @@ def extract_text(
         date=_parse_date(found.date),
         language=language,
         confidence=round(confidence, 4),
-        canonical=_resolve(_attribute(tree, "link[rel=canonical]", "href"), url),
-        license=_resolve(_attribute(tree, _LICENSE, "href") or _clean_field(found.license), url),
-        kind=_kind(tree) or _clean_field(found.pagetype),
+        canonical=_resolve(canonical, url),
+        license=_resolve(license_url or _clean_field(found.license), url),
+        kind=kind or _clean_field(found.pagetype),
         extractor=used,
     )
 
@@ -179,20 +181,20 @@ def _resolve(reference: str, url: str) -> str:
         return ""
 
 
-def _attribute(tree: Any, selector: str, name: str) -> str:
-    element = tree.document.query_selector(selector)
-    return "" if element is None else _clean_field(element.getattr(name))
+def _attribute(page: Selector, css: str, name: str) -> str:
+    """Return an attribute of the first element that a CSS selector matches."""
+    return _clean_field(page.css(css).attrib.get(name))
 
 
-def _kind(tree: Any) -> str:
-    for script in tree.document.query_selector_all('script[type="application/ld+json"]'):
+def _kind(page: Selector) -> str:
+    for script in page.css('script[type="application/ld+json"]::text').getall():
         try:
-            found = json.loads(script.text[:_LARGEST_PAGE])
+            found = json.loads(script)
         except (ValueError, RecursionError):
             continue
         for each in _json_ld_types(found):
             return _clean_field(each)
-    return _attribute(tree, 'meta[property="og:type"]', "content")
+    return _attribute(page, 'meta[property="og:type"]', "content")
 
 
 def _json_ld_types(found: object) -> Iterator[str]:

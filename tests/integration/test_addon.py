@@ -163,13 +163,26 @@ def test_resumed_it_goes_on_with_its_callbacks(
     assert first.given(*pages) & second.given(*pages) <= second.given("club")
 
 
+def test_the_instances_of_its_pages_go_to_a_feed(local_web: LocalWeb, tmp_path: Path) -> None:
+    feed = tmp_path / "instances.jsonl"
+    options = json.dumps({"batch": 1})
+    given = {"FOCUSCRAWL_STRATEGY": "apprentice", "FOCUSCRAWL_STRATEGY_OPTIONS": options}
+    given |= {"FOCUSCRAWL_FOLLOW": "1", "FOCUSCRAWL_CALLBACK": ""}
+    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_INSTANCES=feed, **given)
+    assert job.returncode == 0, job.stderr
+    instances = [json.loads(line) for line in feed.read_text(encoding="utf-8").splitlines()]
+    assert {each["target"] for each in instances} <= set(job.kept.urls)
+    models = job.kept.query("SELECT version FROM models")
+    assert set() < {(each["model"],) for each in instances} <= set(models)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
         ({"FOCUSCRAWL_TOPIC": ""}, "FOCUSCRAWL_TOPIC"),
         ({"FOCUSCRAWL_CALLBACK": "parse_all"}, "FOCUSCRAWL_CALLBACK=parse_all"),
         ({"FOCUSCRAWL_TOPICS": "bicycle"}, "unknown setting FOCUSCRAWL_TOPICS"),
-        ({"FOCUSCRAWL_INSTANCES": "/no/such/folder/x.jsonl"}, "the folder does not exist"),
+        ({"FOCUSCRAWL_INSTANCES": "x.jsonl"}, "the strategy best-first is not trained"),
         ({"FOCUSCRAWL_BACKOFF": "soon"}, "FOCUSCRAWL_BACKOFF must be a number"),
         ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "remove the setting SCHEDULER"),
     ],

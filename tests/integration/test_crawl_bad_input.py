@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import BICYCLES, crawl, refused
+from .running import BICYCLES, ROOT, Kept, Running, crawl, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,8 +32,8 @@ SEED = "http://velo-59.demo.example/"
         pytest.param({"seeds": "{tmp}/bad.txt"}, ["bad.txt, line 2", "velo"], id="no-url"),
         pytest.param({"seeds": "http://elsewhere.example/"}, ["seeds", "demo"], id="not-there"),
         pytest.param(
-            {"web": None, "critic": "server.critic:judge", "seeds": "http://a.example:80/,https://b.TEST/"},
-            ["all 2", "http://a.example/", "-a web="],
+            {"web": None, "critic": "server.critic:judge", "seeds": "http://a.example:80/,https://b.TEST/,http://www.example.com./"},
+            ["all 3", "http://a.example/", "-a web="],
             id="reserved",
         ),
         pytest.param({"critic": "models/none"}, ["models/none", "demo"], id="critic"),
@@ -74,8 +80,26 @@ def test_one_line_and_nothing_written(
 def test_the_critic_of_the_demo_crawls_the_demo(tmp_path: Path) -> None:
     for budget in (5, 10):  # the second goes on with the first
         done = crawl(tmp_path / "crawl", topic="/Sports/Cycling", budget=budget)
-    assert "on demo" in done.stderr
+    assert "apprentice on the synthetic web demo" in done.stderr
     assert done.kept.query("SELECT count(*) FROM pages WHERE status = 200") == [(10,)]
+
+
+def test_a_topic_is_enough_to_crawl_the_demo(tmp_path: Path) -> None:
+    """In the project, with nothing else on the command line; Ctrl-C ends it."""
+    shutil.copy(ROOT / "scrapy.cfg", tmp_path)
+    line = [sys.executable, "-m", "scrapy", "crawl", "focused", "-a", "topic=/Sports/Cycling"]
+    bare = {k: v for k, v in os.environ.items() if not k.startswith("SCRAPY_")}
+    with subprocess.Popen(line, cwd=tmp_path, env=bare, stderr=subprocess.PIPE, text=True) as run:
+        while run.poll() is None and not list(tmp_path.glob("crawls/*/crawl.db")):
+            time.sleep(0.05)
+        folder = next(tmp_path.glob("crawls/*/crawl.db")).parent
+        Running(run, Kept(folder)).wait_for(20)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate()
+    assert "strategy      apprentice on the synthetic web demo" in said
+    pages = Kept(folder).query("SELECT url, status FROM pages")
+    assert all(".demo.example/" in url for url, _ in pages)
+    assert sum(status == 200 for _, status in pages) >= 10
 
 
 @pytest.mark.parametrize(("hosts", "opened"), [(12, "127.0.0.0/8"), (2, "127.0.0.2")])

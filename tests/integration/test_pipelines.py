@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from inspect import getsource
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from scrapy.core import engine
+from scrapy.http import HtmlResponse
 
 from focuscrawl.settings import DOWNLOADER_MIDDLEWARES, ITEM_PIPELINES
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from . import warm
 from .running import ROOT, Kept, Run, crawl, environment, refused, words
@@ -78,6 +80,20 @@ def test_what_a_pipeline_drops_is_recorded_and_no_item(
     assert not sources & dropped  # their links are not followed
 
 
+def test_a_pipeline_queries_the_page_as_in_scrapy(demo: dict[str, str], tmp_path: Path) -> None:
+    given = between(300, "Headlines")
+    kept = crawl(tmp_path / "crawl", **given, **demo, budget=BUDGET).kept
+    titles = dict(kept.query("SELECT url, title FROM pages WHERE title IS NOT NULL"))
+    web = SyntheticWeb()
+    assert len(titles) > 20
+    for url, title in titles.items():
+        answer = web.fetch(url)
+        assert answer is not None
+        page = HtmlResponse(url, body=answer.body, headers=dict(answer.headers))
+        expected = f"{page.css('h1::text').get()} {page.xpath('//link/@href').getall()}"
+        assert title == expected
+
+
 @pytest.mark.parametrize(
     ("name", "place", "said"),
     [
@@ -118,14 +134,21 @@ def test_what_changes_nothing(
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({**SIDE_BY_SIDE, "FOCUSCRAWL_INSTANCES": "server.pipelines:choke"}, "cannot take"),
+        (
+            {
+                **SIDE_BY_SIDE,
+                "strategy": "apprentice",
+                "FOCUSCRAWL_INSTANCES": "server.pipelines:choke",
+            },
+            "cannot take",
+        ),
         (between(300, "Unsettled"), "relevance 7.0 of "),
     ],
 )
 def test_an_opinion_or_a_feed_that_cannot_be_ends_the_crawl(
     demo: dict[str, str], tmp_path: Path, given: dict[str, object], said: str
 ) -> None:
-    run = crawl(tmp_path / "crawl", code=1, **given, **demo, budget=BUDGET)
+    run = crawl(tmp_path / "crawl", code=1, **{**demo, **given}, budget=BUDGET)
     assert said in run.stderr
     assert run.kept.stop_reasons == ["error"]
 
@@ -171,19 +194,73 @@ def test_pages_side_by_side_are_recorded_as_they_were_expanded(
     assert [first for _, first in order] == sorted(first for _, first in order)
 
 
-def test_instances_go_to_a_feed(demo: dict[str, str], tmp_path: Path) -> None:
+def lines(path: Path) -> list[Any]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"learner": "nb", "evidence": "first", "tunnel": False, "links_into": 0}]
+)
+def test_the_feed_has_the_instances_that_the_apprentice_is_trained_on(
+    demo: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, object],
+) -> None:
+    trained, emitted = tmp_path / "trained", tmp_path / "emitted"
+    monkeypatch.setenv("TEST_TRAININGS", str(trained))
+    monkeypatch.setenv("TEST_EMITTED", str(emitted))
+    given = {**demo, "strategy": "apprentice", "budget": 150}
+    given["FOCUSCRAWL_STRATEGY_OPTIONS"] = json.dumps(options)
+    listening = {"FOCUSCRAWL_INSTANCES": "server.training_spy:keep"}
+    kept = crawl(tmp_path / "crawl", **listening, **given).kept
+    versions = [version for (version,) in kept.query("SELECT version FROM models")]
+    assert len(versions) > 10
+    latest: dict[str, dict[str, Any]] = {}  # in the order of the fetches
+    columns = ("features", "values", "inputs", "label")
+    n_rows = 0
+    for version, rows in zip(versions, lines(trained), strict=False):  # the last took no effect
+        instances = [each for each in lines(emitted) if each["model"] == version]
+        if not options:  # naive Bayes counts an instance once, and has one for each link
+            latest |= {each["target"]: each for each in instances}
+            instances = [*latest.values()]
+        n_rows += len(rows)
+        assert [{name: each[name] for name in columns} for each in instances] == rows
+    assert n_rows > 200
+    # nothing is different if nobody listens
+    alone = crawl(tmp_path / "alone", **given).kept
+    models = "SELECT trained_at_seq, instances, metrics FROM models"
+    assert (alone.order, alone.query(models)) == (kept.order, kept.query(models))
+
+
+def test_an_instance_has_the_links_known_before_the_fetch(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
     feed = tmp_path / "instances.jsonl"
-    kept = crawl(tmp_path / "crawl", FOCUSCRAWL_INSTANCES=feed, **demo, budget=BUDGET).kept
-    instances = [json.loads(line) for line in feed.read_text().splitlines()]
+    given = {**demo, "strategy": "apprentice", "budget": 100, "FOCUSCRAWL_INSTANCES": feed}
+    kept = crawl(tmp_path / "crawl", **given).kept
     relevance = dict(kept.query("SELECT url, relevance FROM pages"))
-    links = kept.query("SELECT source, target, anchor FROM links")
-    expected = [(u, v, text) for u, v, text in links if v in relevance]
-    assert sorted((i["source"], i["target"], i["anchor"]) for i in instances) == sorted(expected)
+    links = kept.query(
+        "SELECT t.url, s.url FROM link l JOIN url s ON s.id = l.source JOIN url t ON t.id = "
+        "l.target JOIN page u ON u.url = l.source JOIN page v ON v.url = l.target "
+        "WHERE u.seq < v.seq ORDER BY l.id"
+    )
+    sources: dict[str, list[str]] = {}
+    for target, source in links:
+        sources.setdefault(target, []).append(source)
+    instances = lines(feed)
+    assert len({each["target"] for each in instances}) > 50
+    assert max(len(each["sources"]) for each in instances) > 5
     for each in instances:
-        assert each["relevance_source"] == relevance[each["source"]]
+        assert each["sources"] == sources[each["target"]][:16]
         assert each["relevance_target"] == relevance[each["target"]]
-        words = {feature.rpartition("@")[0] for feature in each["features"] if "@0" in feature}
-        assert set(each["anchor"].lower().split()) & words or not each["anchor"].strip()
+        assert each["relevance_sources"] == [relevance[url] for url in each["sources"]]
+
+
+def test_only_a_strategy_with_instances_has_a_feed(demo: dict[str, str], tmp_path: Path) -> None:
+    line = refused(tmp_path / "crawl", FOCUSCRAWL_INSTANCES="x.jsonl", **demo)
+    assert "the strategy best-first is not trained on instances" in line
+    assert not (tmp_path / "crawl").exists()
 
 
 @pytest.mark.parametrize(
@@ -195,7 +272,8 @@ def test_instances_go_to_a_feed(demo: dict[str, str], tmp_path: Path) -> None:
     ],
 )
 def test_no_such_feed(demo: dict[str, str], tmp_path: Path, named: str, said: str) -> None:
-    assert said in refused(tmp_path / "crawl", FOCUSCRAWL_INSTANCES=named, **demo)
+    given = demo | {"strategy": "apprentice"}
+    assert said in refused(tmp_path / "crawl", FOCUSCRAWL_INSTANCES=named, **given)
     assert not (tmp_path / "crawl").exists()
 
 

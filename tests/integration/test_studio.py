@@ -147,8 +147,8 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
     finally:
         running.kill()
         running.wait()
-    expect(crawls.get_by_role("cell", name="20", exact=True)).to_be_visible()
-    expect(page.get_by_text(HOSTILE, exact=True)).to_be_visible()
+    expect(crawls.get_by_text("20 fetched", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
     watched.check()
 
 

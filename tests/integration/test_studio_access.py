@@ -40,7 +40,7 @@ def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path, browser: Browse
         tab(browser) as page,
     ):
         page.goto(address)
-        page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
+        page.get_by_role("heading", name="Find web pages on your topic").wait_for()
         root = page.url
         assert root == address.partition("?")[0]
         paths = ("/", "/api/v1/crawls", "/~", f"{urlsplit(root).path[:-2]}/")
@@ -58,7 +58,7 @@ def test_a_cookie_that_is_replayed_opens_nothing(tmp_path: Path, browser: Browse
         token = {"Authorization": f"Bearer {cookie['value']}"}
         assert asked(f"{root}api/v1/crawls", None, token)[0] == 401
         page.goto(root)  # while the session goes on
-        page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
+        page.get_by_role("heading", name="Find web pages on your topic").wait_for()
     assert len([path for path in neighbour.asked if path != "/favicon.ico"]) == 4
     for headers_of in neighbour.headers:
         assert "cookie" not in headers_of.lower()
@@ -157,7 +157,7 @@ def test_behind_a_proxy_with_tls_everything_works(
         assert cookie["httpOnly"]
         assert cookie["path"] == urlsplit(page.url).path.rstrip("/")
         if below == "/":
-            page.get_by_role("heading", name="Topics, critics, crawls").wait_for()
+            page.get_by_role("heading", name="Find web pages on your topic").wait_for()
             assert page.evaluate(_POST) == 400  # the empty request is read, and not refused
             return
         page.get_by_role("link", name="New crawl").click()

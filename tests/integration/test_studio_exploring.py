@@ -48,7 +48,7 @@ def watched(address: str, browser: Browser) -> Iterator[Watched]:
 def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
-    page.get_by_role("link", name="crawls/best-first").click()
+    page.get_by_role("link", name="crawls/best-first", exact=True).click()
     page.get_by_role("navigation", name="crawl").get_by_role("link", name="Pages").click()
     rows = page.get_by_role("region", name="pages").locator("tbody tr")
     expect(rows).to_have_count(100)
@@ -113,7 +113,8 @@ def read_only(folder: Path) -> Iterator[str]:
 def test_a_studio_for_reading_has_nothing_to_press(read_only: str, browser: Browser) -> None:
     """What filters a table is asked for with GET, and stays."""
     expect = pytest.importorskip("playwright.sync_api").expect
-    changes = "[hx-post], button:not(form[method=get] button), form:not([method=get])"
+    changes = "[hx-post], form:not([method=get]), "
+    changes += "button:not([popovertarget], form[method=get] button)"
     crawl = "crawls/crawls/best-first"
     pages = ["", "topics/new", "crawls/new"]
     pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "take-home")]

@@ -157,7 +157,7 @@ class Way:
         picture(page, "moved")
         self.link("Live")
         self.button("Stop")
-        self.expect(self.state).to_have_text(re.compile("stopped by|spent"))
+        self.expect(self.state).to_have_text(re.compile("stopped|spent"))
 
     def look_around(self) -> None:
         """Look at what there is of the crawl."""

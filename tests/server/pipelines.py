@@ -63,6 +63,16 @@ class Unsettled:
         return item
 
 
+class Headlines:
+    """Puts the first heading and the canonical URL in the place of the title."""
+
+    def process_item(self, item: PageVisit) -> PageVisit:
+        if item.view is not None:
+            page = item.selector
+            item.title = f"{page.css('h1::text').get()} {page.xpath('//link/@href').getall()}"
+        return item
+
+
 class Corrupting:
     """Takes the body of every fifth page away, so that it cannot be parsed."""
 
@@ -113,4 +123,4 @@ class Pictures(FilesPipeline):
 
 def choke(instance: Instance) -> None:
     """Fail, as a user's callable might."""
-    raise ValueError(f"cannot take {instance.source}")
+    raise ValueError(f"cannot take {instance.target}")

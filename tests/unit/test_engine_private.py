@@ -215,7 +215,8 @@ def test_every_private_use_says_what_it_uses_and_until_when() -> None:
     assert len(functions) >= 14
     for function in functions:
         said = inspect.getdoc(function) or ""
-        assert re.search(r"^Uses: .*^Needed until ", said, re.MULTILINE | re.DOTALL), function
+        expected = r"^The function uses .*^The function is needed until "
+        assert re.search(expected, said, re.MULTILINE | re.DOTALL), function
 
 
 def test_versions_tested_are_those_that_are_run() -> None:

@@ -217,3 +217,23 @@ def test_raw_bytes_of_a_header_stay_in_the_url(sent: bytes, expected: str | None
     if expected is not None and expected.startswith("/"):
         expected = f"http://site.example{expected}"
     assert urls.resolve_header(PAGE, sent.decode("latin-1")) == expected
+
+
+@pytest.mark.parametrize(
+    ("host", "reserved"),
+    [
+        ("a.demo.example", True),
+        ("b.TEST:8080", True),
+        ("x.invalid.", True),
+        ("example.com", True),
+        ("www.Example.org", True),
+        ("myexample.com", False),
+        ("example.edu", False),
+        ("test.python.org", False),
+        ("localhost:8000", False),
+        ("app.localhost", False),
+        ("127.0.0.1", False),
+    ],
+)
+def test_names_for_examples_and_tests_are_reserved(host: str, reserved: bool) -> None:
+    assert urls.is_reserved(f"http://{host}/a.test") == reserved

@@ -6,7 +6,7 @@ import pytest
 from server.bad.hard import KINDS, SIZES
 
 from focuscrawl.page import ParseCost, ParseLimitError, parse_page
-from focuscrawl.page.parse import estimate_cost
+from focuscrawl.page.parse import estimate_cost, parse_selector
 
 MANY = ("attributes", "attributes-quoted", "tags-unclosed")
 
@@ -78,3 +78,12 @@ def test_a_page_is_not_parsed_where_it_may_take_too_long() -> None:
     with pytest.raises(ParseLimitError):
         parse_page(body, "http://a.example/", max_cost=ParseCost.SMALL)
     assert parse_page(body, "http://a.example/", max_cost=ParseCost.LARGE).title == "Much"
+
+
+def test_a_selector_is_of_the_tree_that_is_parsed_or_of_none() -> None:
+    page = parse_selector("<!-- x --><h1>Räder</h1><wbr>".encode("latin-1"), "latin-1")
+    assert page.css("h1::text").getall() == ["Räder"]
+    assert page.xpath("//comment() | //wbr").getall() == []
+    assert parse_selector(b" ").css("*::text").getall() == []
+    with pytest.raises(ParseLimitError):
+        parse_selector(b"<b>" * 101_000)

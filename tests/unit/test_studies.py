@@ -33,6 +33,7 @@ from studies.page_studies import (
     rest_table,
     sample_instances,
 )
+from studies.specificity import study_specificity, without_hosts
 from studies.takeover import take_over
 from studies.topic_tasks import Task
 from studies.whole_crawls import SoftCrawl
@@ -220,6 +221,22 @@ def test_a_crawl_judged_anew_goes_where_the_wider_topic_leads() -> None:
     assert not set(marked) & set(crawl.fetched)
 
 
+def test_a_wider_class_has_the_pages_of_the_topic_and_more(task: Task) -> None:
+    tables = study_specificity(task)
+    levels, unfocused = tables["specificity"], tables["unfocused"]
+    assert levels["marked"].tolist() == [TOPIC, "/Sports"]
+    assert levels["share"].is_monotonic_increasing
+    assert levels["harvest"].is_monotonic_increasing
+    assert unfocused["without"].tolist() == [0, 1, 3, 10]
+    assert (unfocused["harvest"] < levels["harvest"][0]).all()
+
+
+def test_links_to_the_largest_hosts_are_left_out() -> None:
+    whole = web_of([[1.0]] * 4, [[1, 2, 3], [2], [0, 3], []], ["/A"])
+    left = without_hosts(whole, np.array([0, 1, 1, 2]), 1)
+    assert [left.links(page) for page in range(4)] == [[3], [], [0, 3], []]
+
+
 #: hub -> a, b, c; a -> hub, c, copy; c -> a; copy has the content of a
 PAGES = [
     "<p>good <a href='1'>jazz</a> <a href='2'>junk</a><p>more <a href='3'>jazz</a>",
@@ -252,6 +269,26 @@ def test_instances_are_links_with_both_ends_fetched(whole: JudgedWeb) -> None:
     # a was fetched before c, and its link is 3 leaves before that of c on the hub
     assert [1, -3, 1] in found.cocited.tolist()
     assert all(row[0] != 0 for row in found.cocited.tolist())  # nothing came before a but the hub
+
+
+def test_smoothing_tells_a_word_at_an_offset_that_it_has_not_learned(whole: JudgedWeb) -> None:
+    high, offsets = np.arange(18) % 2, np.repeat(np.arange(-4, 5), 2)
+    none = np.zeros(18, np.int64)
+    words = Tokens((7 + high).astype(np.uint64), offsets, np.arange(19))
+    instances = Instances(
+        source=none,
+        target=np.arange(18),
+        relevance=high.astype(np.float64),
+        left=none,
+        right=none,
+        tokens=words,
+        cocited=np.zeros((0, 3), np.int64),
+    )
+    table = accuracy_table(instances, whole)
+    average = table.set_index(["folds", "features", "d_max"])["average"]
+    for folds in ("links", "pages"):  # every pair of word and offset is there once
+        assert average[folds, "offsets", 5] < 0.6
+        assert average[folds, "offsets + smoothing", 5] > 0.8
 
 
 def test_the_rates_of_words_at_an_offset_are_those_of_naive_bayes(whole: JudgedWeb) -> None:
@@ -308,5 +345,6 @@ def test_offsets_tell_what_words_alone_do_not(whole: JudgedWeb) -> None:
     for folds in ("links", "pages"):
         assert average[folds, "offsets", 1] == 1.0
         assert max(average[folds, "text", 1], average[folds, "offsets", 0]) < 0.7
+        assert average[folds, "offsets + constant length", 5] == 1.0  # all are of one length
     more = {"class names", "class prefixes", "co-citation", "smoothing", "constant length"}
     assert set(table["features"]) == {"offsets", "text", *(f"offsets + {name}" for name in more)}

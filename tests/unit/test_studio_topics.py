@@ -11,7 +11,7 @@ from focuscrawl.critic.focused_critic import WordReason, WordReasons
 from focuscrawl.errors import UserError
 from focuscrawl.report.templates import load_template
 from focuscrawl.studio.page_cards import PageCard
-from focuscrawl.studio.page_rendering import text_value
+from focuscrawl.studio.page_rendering import FieldErrorsError, text_value
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
 from focuscrawl.studio.topic_routes import create_topic, with_judgement
@@ -67,6 +67,23 @@ def test_what_makes_no_sense_leaves_nothing(
     with pytest.raises(UserError, match=why):
         create_topic(folder, said)
     assert not list(folder.root.iterdir())
+
+
+def test_errors_of_a_form_are_reported_at_all_of_its_fields(folder: StudioFolder) -> None:
+    said = {
+        "name": "../x",
+        "urls": "no url",
+        "bad": "neither",
+        "web": "none.warc",
+        "classes": "/A",
+    }
+    with pytest.raises(FieldErrorsError) as refused:
+        create_topic(folder, said)
+    assert {*refused.value.fields} == {*said}
+    (folder.root / "taken").mkdir()
+    with pytest.raises(FieldErrorsError) as refused:
+        create_topic(folder, {"name": "taken", "words": "knots"})
+    assert refused.value.fields == {"name": "taken exists already: choose another name"}
 
 
 def test_numbers_and_truths_of_json_stand_for_their_texts() -> None:

@@ -1,4 +1,4 @@
-// Shows the server's error messages above the page.
+// Shows the server's error messages above the page, and errors of fields below their fields.
 "use strict";
 
 const message = () => document.getElementById("message");
@@ -19,10 +19,47 @@ document.addEventListener("submit", (event) => {
   if (event.target.matches("[hx-post]")) event.preventDefault();
 });
 
+function clearFieldErrors(form) {
+  for (const each of form.querySelectorAll(".field-error")) each.remove();
+  for (const field of form.querySelectorAll("[aria-invalid]")) {
+    field.removeAttribute("aria-invalid");
+    const left = (field.getAttribute("aria-describedby") || "").split(" ").filter((id) => id !== `${field.id}-error`);
+    if (left.join("")) field.setAttribute("aria-describedby", left.join(" "));
+    else field.removeAttribute("aria-describedby");
+  }
+}
+
+// returns the messages without a field in the form
+function showFieldErrors(form, errors) {
+  const shown = [];
+  const rest = [];
+  for (const [name, text] of Object.entries(errors)) {
+    const field = form.elements[name];
+    if (!(field instanceof Element) || field.type === "hidden") {
+      rest.push(text);
+      continue;
+    }
+    const note = document.createElement("small");
+    note.className = "wrong field-error";
+    note.id = `${field.id}-error`;
+    note.textContent = text;
+    field.after(note);
+    field.setAttribute("aria-invalid", "true");
+    field.setAttribute("aria-describedby", `${field.getAttribute("aria-describedby") || ""} ${note.id}`.trim());
+    for (let each = field.closest("details"); each; each = each.parentElement.closest("details")) each.open = true;
+    shown.push(field);
+  }
+  shown[0]?.focus();
+  return rest.join(" ");
+}
+
 document.addEventListener("htmx:responseError", (event) => {
   const text = event.detail.xhr.responseText;
+  const form = event.detail.elt.closest("form");
   try {
-    showMessage(JSON.parse(text).error);
+    const { error, fields } = JSON.parse(text);
+    if (form) clearFieldErrors(form);
+    showMessage(fields && form ? showFieldErrors(form, fields) : error);
   } catch {
     showMessage(text);
   }
@@ -39,6 +76,7 @@ function clearConnectionError() {
 document.addEventListener("htmx:afterRequest", (event) => {
   if (!event.detail.successful) return;
   clearConnectionError();
+  if (event.detail.elt.matches("form")) clearFieldErrors(event.detail.elt);
   const { clears } = event.detail.elt.dataset; // id of the field to empty
   if (clears) document.getElementById(clears).value = "";
 });
