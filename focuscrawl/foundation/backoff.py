@@ -31,7 +31,7 @@ class HostBackoff:
         self._in_a_row: Counter[int] = Counter()
 
     def record_answer(self, host: int) -> None:
-        """Forget the failures of `host`."""
+        """Reset the count of failures of `host` after a response."""
         self._in_a_row.pop(host, None)
 
     def record_failure(self, host: int, retry_after: float | None = None) -> float:
@@ -57,7 +57,7 @@ class HostBackoff:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Return the seconds from `now` in a ``Retry-After`` header; None if the header is invalid."""
+    """Return the delay in seconds that a header ``Retry-After`` asks for; None if invalid."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text[:18])  # larger numbers would overflow
