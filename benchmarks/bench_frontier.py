@@ -27,7 +27,7 @@ import psutil
 
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.traps import Quotas
+from focuscrawl.crawl.traps import Discounts
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import VisitRecord
@@ -91,7 +91,7 @@ class Focused:
     def __init__(self) -> None:
         self.urls = UrlTable()
         self.frontier = Frontier(per_host=1, delay=DELAY)
-        self.quotas = Quotas()
+        self.discounts = Discounts()
         self.held = 0.0
 
     def insert(self, page: list[tuple[str, float]]) -> None:
@@ -102,10 +102,9 @@ class Focused:
 
     def pop(self, now: float) -> int | None:
         while (number := self.frontier.peek(now)) is not None:
-            if self.quotas.closed_quota(self.urls[number]) is None:
+            if not self.frontier.discount(number, self.discounts.halvings(self.urls[number])):
                 self.frontier.pop_peeked(number, now)
                 return number
-            self.frontier.defer(number)
         return None
 
     def release(self, taken: int, now: float) -> None:

@@ -120,7 +120,7 @@ class CrawlConfig(BaseModel):
         "start pages: URLs separated by commas or spaces, or a file. A text file of start pages "
         "has one URL per line (`#` starts a comment). A CSV file of start pages has a column "
         "`url` and an optional column `topic`. A [topic definition](../how-to/topics.md) "
-        "(`.toml`) contains the start pages as `seeds`",
+        "(`.toml`) lists the start pages under the key `seeds`",
         unset="the critic's examples of the topic",
     )
     critic: Text = _argument(
@@ -141,10 +141,11 @@ class CrawlConfig(BaseModel):
     web: Text | None = _argument(
         None,
         "recording (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
-        "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or "
-        "`INDEX,BASE`; paths or URIs). The synthetic web `demo` has 3,000 pages, and "
-        "`demo:SCALE` has SCALE times as many. The suffix `@VERSION`, as in `demo@2`, "
-        "simulates a [later state of the recording](../how-to/recrawls.md#a-web-that-changes), "
+        "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`). "
+        "With `INDEX,BASE`, the WARC files are in the folder or at the URI BASE. The value `demo` "
+        "is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE times as many. The "
+        "suffix `@VERSION`, as in `demo@2`, "
+        "simulates a [later state of the web](../how-to/recrawls.md#a-web-that-changes), "
         "in which some pages have changed. A crawl of a recording uses the network only for "
         "archives named by a URI",
         unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
@@ -292,8 +293,8 @@ class CrawlConfig(BaseModel):
     )
     limits: Flag = _setting(
         True,
-        "limit the fetches from hosts and URL patterns [without relevant "
-        "pages](../explanation/endurance.md#traps); 0: no limits",
+        "discount URLs of hosts and URL patterns that bring [repeats or irrelevant "
+        "pages](../explanation/endurance.md#traps); 0: no discounts",
     )
     log_json: Annotated[str, file_name("log.jsonl")] | None = _setting(
         None,
@@ -322,8 +323,8 @@ class CrawlConfig(BaseModel):
     )
     near_duplicates: Flag = _setting(
         True,
-        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages, which do "
-        "not raise the limits of their host",
+        "detect [near-duplicates](../explanation/endurance.md#traps) of earlier pages, which "
+        "count as repeats",
     )
     not_modified_cost: Share = _setting(
         0.1, "part of a fetch that a response 304 (not modified) takes from the budget"
@@ -527,7 +528,7 @@ def argument_help(width: int = 96) -> str:
         default = _default(field)
         shown = default if default == "required" else f"default: {default}"
         text = f"{field.description}. [{shown}]"
-        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "'")
         head = f"  -a {name}=..."
         indent = " " * 24
         wrapped = textwrap.wrap(plain, width - len(indent))

@@ -264,9 +264,9 @@ def _suffixes() -> TLDExtract:
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
     """For each URL, return the id of the URL it duplicates or redirects to, or its own id.
 
-    The target of a redirect is known only if no link led to the target before the redirect. For
-    such a target, the store has the redirect as referrer, and a referrer without links is a
-    redirect.
+    The store knows the target of a redirect only if the redirect was the first to lead to the
+    target. Then the redirect is the referrer of the target. A referrer is recognised as a redirect
+    because the referrer has no links.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 class PlainCsvItemExporter(CsvItemExporter):
-    """Feed exporter for CSV (``-O pages.csv``) in which spreadsheets find no formulas."""
+    """Feed exporter for CSV (``-O pages.csv``); spreadsheets do not run its values as formulas."""
 
     def __init__(self, file: BytesIO, **options: Any) -> None:
         super().__init__(file, **{"quoting": csv.QUOTE_NONNUMERIC, **options})

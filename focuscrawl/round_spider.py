@@ -36,7 +36,7 @@ class RoundSpider(FocusedSpider):
 
     @classmethod
     def read_config(cls, settings: BaseSettings, given: Mapping[str, str]) -> CrawlConfig:
-        """Return the configuration of the crawl from settings and common arguments."""
+        """Return the configuration of the crawl from Scrapy settings and spider arguments."""
         missing = [name for name in _ROUND_ARGUMENTS if not given.get(name)]
         if missing:
             raise UserError(

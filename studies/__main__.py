@@ -24,6 +24,7 @@ from studies.feedback import study_feedback, study_restored
 from studies.figures import FIGURES
 from studies.findings import findings, format_markdown
 from studies.knowledge_bases import bases_table, study_bases
+from studies.limits import MAX_COST, compare_limits
 from studies.page_figures import agreement_table, draw_agreement
 from studies.page_studies import study_pages
 from studies.paths_check import check
@@ -238,6 +239,20 @@ def restored(folder: Path) -> None:
 def find(folder: Path, topics: bool) -> None:
     """Print which findings of the papers hold in the results of a study."""
     click.echo(format_markdown(findings(Results.open(folder)), topics=topics))
+
+
+@studies.command("limits")
+@common_options.RESULTS
+def show_limits(folder: Path) -> None:
+    """Print what the limits against traps cost each crawl, and how often over 0.01."""
+    table = compare_limits(Results.open(folder))
+    click.echo(table.round(3).to_string(index=False))
+    costs = (table.filter(like="+") > MAX_COST).sum()
+    words = ", ".join(f"{str(name)[1:]}: {n}" for name, n in costs.items())
+    same = (table["parted"] == 0).sum()
+    click.echo(
+        f"{same} of {len(table)} pairs of crawls are equal. Over {MAX_COST} lost by {words}."
+    )
 
 
 def _show(grid: StudyTable, folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Cross-validation of path models by site: train on all sites but one, forage it [C 4, methods 9].
 
-The held-out site is only used for measuring. Crawls run without limits against traps, as in all
-studies, so that the strategies' own choices are compared.
+The held-out site is only used for measuring.
 """
 
 from __future__ import annotations
@@ -510,8 +509,6 @@ def _forage(
                 web=experiment.web,
                 crawl_dir=str(Path(scratch, "crawl")),
                 random_state=experiment.random_state,
-                limits=False,
-                near_duplicates=False,
             )
         )
         replay(crawl)

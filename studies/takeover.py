@@ -75,8 +75,6 @@ def _taken_over(
         topic=task.topic,
         budget=task.budget,
         web=task.recording,
-        limits=False,
-        near_duplicates=False,
     )
     with tempfile.TemporaryDirectory() as name:
         folder = CrawlFolder(Path(name))

@@ -32,7 +32,7 @@ from focuscrawl.apprentice.online_training import (
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_finite_arrays
-from focuscrawl.foundation.model_folder import ModelFormat
+from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,10 +57,11 @@ class Apprentice:
 
     The score of a URL is its expected training label. The label is the relevance of the page, or a
     reward if the page leads to relevant pages (`TunnelRewards`). The default model is a logistic
-    regression with one instance per URL. The instance of a URL has the mean hashed features of all
-    links to the URL and of the linking pages, the words of the URL, and the inputs
-    `focuscrawl.apprentice.options.INPUTS`. Before the first training, the prior weights of the
-    inputs (`PRIOR_WEIGHTS`) determine the scores of queued URLs.
+    regression with one instance per URL. The features of an instance are means over all links to
+    the URL: hashed features of the links and of the linking pages. Further features are the words
+    of the URL, and the numeric inputs `focuscrawl.apprentice.options.INPUTS`. Before the first
+    training, the prior weights of the inputs (`PRIOR_WEIGHTS`) determine the scores of queued
+    URLs.
 
     Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
     the directory" of a URL never includes the relevance of the URL's own page.
@@ -135,7 +136,7 @@ class Apprentice:
             self._continue_resume()
 
     def score(self, url: int) -> float | None:
-        """Return the present score of a URL, which `observe` also records; None without links."""
+        """Return the present score of a URL; None if no link to the URL is known."""
         with self.lock:
             if not self.scorer.evidence.has_links(url):
                 return None
@@ -405,12 +406,17 @@ def apprentice_digest(folder: Path) -> str:
 def read_apprentice(folder: Path) -> bytes:
     """Read the exported apprentice that `save_apprentice` wrote: plain arrays without code.
 
+    Parameters
+    ----------
+    folder : folder of the apprentice, or its name in ``models``
+
     Raises
     ------
     UserError
         The folder does not exist, is damaged or has another format.
     """
-    exported, _ = FORMAT.read(folder, lambda _, files: validate_export(files[_ARRAYS]))
+    found = find_model_folder(str(folder)) or folder
+    exported, _ = FORMAT.read(found, lambda _, files: validate_export(files[_ARRAYS]))
     return exported
 
 
@@ -451,7 +457,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """Training data from all groups of hosts: the latest judged URLs, about ``options.memory``."""
+    """Training data: about ``options.memory`` latest judged URLs of all groups of hosts."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

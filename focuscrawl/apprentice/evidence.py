@@ -97,7 +97,7 @@ class RelevanceRates:
 
 
 class FetchOutcomes:
-    """Relevance rates by path prefix and URL pattern, and the aliases of fetched URLs."""
+    """Relevance rates by path prefix and URL pattern; short forms (aliases) of fetched URLs."""
 
     def __init__(self) -> None:
         self.prefixes = RelevanceRates()
@@ -130,7 +130,7 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return masks of aliases of fetched URLs: equal, and equal except for the query."""
+        """Return masks of URLs whose alias is fetched: with query; only without query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
@@ -216,7 +216,7 @@ class UrlEvidence:
         return mean
 
     def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
-        """Return the dense inputs of URLs with known links, float64 (n, len(INPUTS) + width)."""
+        """Return the numeric inputs of URLs, float64 (n, n_inputs), co-citation last."""
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, _, around = sums
         mean = (relevance + _PRIOR_LINKS * PRIOR) / (n + _PRIOR_LINKS)

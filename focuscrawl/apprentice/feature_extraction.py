@@ -114,7 +114,7 @@ class FeatureExtractor:
         )
 
     def with_all_urls_new(self, features: PageFeatures, urls: Sequence[str]) -> PageFeatures:
-        """Return the features with the target `urls` (n,), as if all targets were new."""
+        """Return a copy with features of all target URLs; `urls` (n,) are the links' targets."""
         return replace(features, **self._new_urls(features.targets, urls))
 
     def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:

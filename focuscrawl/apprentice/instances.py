@@ -94,7 +94,7 @@ def select_links(
     only_first: bool = False,
     n_pages: Ints | None = None,
 ) -> tuple[Ints, Ints]:
-    """Return the links into URLs that the instances of the URLs use; see `make_instances`.
+    """Return those links to URLs from which `make_instances` makes the instances of the URLs.
 
     Returns
     -------
@@ -242,7 +242,7 @@ class JudgedUrls(NamedTuple):
 
 
 class TrainingSet(NamedTuple):
-    """The instances of one training, and the data that their links are found with.
+    """The instances of one training, and the data needed to find the links of each instance.
 
     Attributes
     ----------
@@ -265,7 +265,7 @@ class TrainingSet(NamedTuple):
     each_link: bool
 
     def links(self) -> tuple[Ints, Ints]:
-        """Return the positions of the used links in `table`, and the instance of each link."""
+        """Return the positions in `table` of the links used, and the instance of each."""
         urls, n_pages = self.judged.urls, self.judged.n_pages
         links, row = select_links(
             self.table, self.n_links, urls, max_links=self.max_links, n_pages=n_pages

@@ -135,14 +135,14 @@ class GradedLabels:
 
     Naive Bayes treats words as independent, so the relevance by naive Bayes is close to 0 or 1 on
     nearly every page (methods.md 2). The log-odds of relevance still distinguish clearly relevant
-    pages from borderline pages. The grade g of a page v is computed from the log-odds l = log R(v)
-    / (1 - R(v)) of its relevance R(v)::
+    pages from borderline pages. The grade g of a page v is computed from the log-odds l = log(R(v)
+    / (1 - R(v))) of its relevance R(v)::
 
         g = (1 + l / s) / 2, clipped to [0, 1]; g = 1/2 for R(v) = 1/2; g = 0 for R(v) = 0
 
     The scale s of the grades is 5/4 of the mean absolute log-odds of the pages fetched so far. The
-    scale s is at least log 99, and at most 36, the largest log-odds that a float64 can represent
-    near 1. URLs without a page, whose relevance is 0, do not affect the scale s.
+    scale s is at least log 99, and at most 36, the log-odds of the largest float64 below 1. URLs
+    without a page, whose relevance is 0, do not affect the scale s.
     """
 
     def __init__(self) -> None:

@@ -365,9 +365,9 @@ def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> F
 class NaiveBayesLearner(Learner):
     """Naive Bayes on hashed features; predicts the probability of high relevance [A02 1, 2].
 
-    Values of features must be counts or 1. Features that are not in the training set are ignored.
-    The dense inputs are used only while the training set lacks instances of one of the two classes
-    (high or low relevance).
+    The value of a feature must be a count, or 1 if the feature is present. Features that are not
+    in the training set are ignored. The dense inputs are used only while the training set lacks
+    instances of one of the two classes (high or low relevance).
 
     Parameters
     ----------
@@ -522,6 +522,6 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 
 def unpack_options(packed: bytes) -> dict[str, Any]:
-    """Return the options that a pack of `pack` contains."""
+    """Return the options in the result of `pack`."""
     options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options

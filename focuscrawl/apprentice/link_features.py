@@ -59,9 +59,9 @@ def url_set_keys(url: str) -> list[int]:
 
     - Prefixes are the host and each directory of the path, from large to small, padded with zeros.
       The full path counts as a prefix only if the URL has a query.
-    - Patterns are the extension with the names of the query arguments, without and with the host,
-      and the last path segment and the whole URL with all digits replaced by 0. URLs with the same
-      pattern often have similar relevance.
+    - There are four patterns: the extension with the names of the query arguments; the same with
+    the host; the last path segment with all digits replaced by 0; the whole URL with all digits
+    replaced by 0. URLs with the same pattern often have similar relevance.
     - Aliases are two forms of the URL, with and without the query, that different URLs of the same
       page often share. ``/a``, ``/a/`` and ``/a/index.html`` have the same aliases.
     """

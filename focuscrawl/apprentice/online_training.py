@@ -59,7 +59,7 @@ class Snapshot(NamedTuple):
 
 
 class CrawlMemory:
-    """Stores fetches and pages; postpones outcomes of fetches while a training runs.
+    """Stores fetches and pages; while a training runs, holds back the outcomes of fetches.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ class CrawlMemory:
         self.score.data[urls] = scores
 
     def start_deferring(self) -> None:
-        """Postpone the outcomes of fetches, because a training uses earlier outcomes only."""
+        """Hold back the outcomes of fetches from now on; a training uses only earlier outcomes."""
         self._deferred = []
 
     def apply_deferred(self) -> None:
@@ -308,7 +308,7 @@ def rescore_queued(
 
 
 class ResumePoint(NamedTuple):
-    """The point of a resumed crawl up to which fetches and links are repeated without scores.
+    """The fetch of a resumed crawl up to which stored fetches are loaded without new scores.
 
     Before the point is reached, the apprentice computes no scores.
 
@@ -330,7 +330,7 @@ class ResumePoint(NamedTuple):
 
     @staticmethod
     def is_reached(point: tuple[int, int], now: tuple[int, int]) -> bool:
-        """Return whether the repeated fetches and links of the crawl have reached `point`."""
+        """Return whether all stored fetches and links before `point` have been loaded."""
         return now[0] >= point[0] and now[1] >= point[1]
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def new_learner(options: Options) -> Learner:
     """Return an untrained learner with its prior weights.
 
-    The prior weights of the linear regression are the tangent of the logistic function at 1/2. The
-    prior of naive Bayes is best-first search: the score of a link is the relevance of the linking
-    page.
+    The prior weights of the linear regression are those of the tangent to the logistic function at
+    the value 1/2. The prior of naive Bayes is best-first search: the score of a link is the
+    relevance of the linking page.
     """
     prior = prior_weights(options)
     if options.learner == "nb":
@@ -72,7 +72,7 @@ class Scorer:
         self.evidence = self._no_evidence()
 
     def with_table(self, table: LinkTable) -> Scorer:
-        """Return a scorer with the same weights for another link table, not yet summed up."""
+        """Return a scorer with the same weights and without evidence for another link table."""
         return Scorer(self.learner, self.options, table, self.outcomes)
 
     def _no_evidence(self) -> UrlEvidence:
@@ -92,7 +92,7 @@ class Scorer:
         return margin
 
     def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
-        """Add the links of the last page in the table; return scores of the links and the targets.
+        """Add the links of the last page in the table; return the scores of links and of targets.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Scorer:
         return self.learner.response(of_target + margins), scores
 
     def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
-        """Recompute the sums over the first `n_links` links; return unfetched URLs with scores.
+        """Recompute the sums over the first `n_links` links; return unfetched URLs and scores.
 
         The hashed features of links to fetched URLs are skipped, because fetched URLs need no
         scores.
@@ -173,7 +173,7 @@ class Scorer:
         )
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return the terms that add up to the score (before the link function) of a URL.
+        """Return the terms that add up to the log-odds (with regression: the score) of a URL.
 
         The names of the terms are `input_names`, ``links (words)`` for the hashed features of
         links and their pages, ``address (words)`` for the hashed features of the URL, and

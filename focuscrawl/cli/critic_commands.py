@@ -230,8 +230,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @click.option(
     "--topic",
     metavar="TOPICS",
-    help="Topics in --labels, separated by commas. With --topic, the command only checks whether "
-    "the critic recognises pages on these topics.",
+    help="Topics in --labels to check, separated by commas. With --topic, the command only "
+    "checks whether the critic recognises pages on these topics.",
 )
 @click.option(
     "--focus",
@@ -248,7 +248,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     type=click.IntRange(min=0),
     metavar="N",
     help="Without --labels: number of off-topic pages that you found among the pages "
-    "printed by an earlier check, to compute the precision.",
+    "printed by an earlier check. The command computes the precision from this number.",
 )
 @click.option(
     "--csv",

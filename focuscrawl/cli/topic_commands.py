@@ -305,7 +305,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Add start pages to TOPIC.toml: the search results most similar to the topic.
+    """Search for start pages, and add the results most similar to the topic to TOPIC.toml.
 
     The similarity of a search result is computed from its title and description. The command
     compares a search result with the words in TOPIC.toml and the most typical words of the

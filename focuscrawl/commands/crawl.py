@@ -1,4 +1,4 @@
-"""``scrapy crawl`` with one-line error messages, exit codes and the help of crawl arguments."""
+"""``scrapy crawl`` with help on crawl arguments, exit codes, and error messages of one line."""
 
 from __future__ import annotations
 

@@ -152,16 +152,17 @@ class RecallEstimator:
     pages is the sum of the probabilities of the queued links (`LinkCalibration`).
 
     *Undiscovered* pages are relevant pages whose URLs are not queued yet. Their number is
-    estimated in two ways. First, after n fetches with a recent harvest rate h, the next n fetches
-    find h n relevant pages with probability h. Second, off-topic pages may lead to groups of
-    relevant pages. A relevant page starts a *group* if it is no seed and no relevant page fetched
-    earlier links to it. Relevant pages that were first found on a page of a group belong to the
-    same group. Each queued off-topic page is expected to lead to as many pages of groups as the
-    fetched off-topic pages did on average.
+    estimated in two ways. First, suppose that n fetches were made and the recent harvest rate is
+    h. With probability h, the crawl continues at this rate, and the next n fetches find h * n
+    relevant pages. Second, off-topic pages may lead to groups of relevant pages. A relevant page
+    starts a *group* if the page is not a seed and no earlier relevant page has a link to the page.
+    Relevant pages that were first found on a page of a group belong to the same group. Each queued
+    off-topic page is expected to lead to as many pages of groups as the fetched off-topic pages
+    did on average.
 
-    A crawl fetches the best links first, so the share of relevant pages falls over time. If the
-    harvest rate falls to zero along a parabola, the queued links and off-topic pages lead to a
-    third as many relevant pages as the fetched links and pages did.
+    A crawl fetches the best links first, so the share of relevant pages falls over time. The
+    estimate assumes a harvest rate that falls to zero along a parabola. Then queued links and
+    off-topic pages lead to only a third of the relevant pages that fetched ones led to.
 
     The term "next n fetches" means the n best queued links. The expected harvest rate of the next
     n fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches

@@ -129,8 +129,7 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 class CheckedConfig(NamedTuple):
     """A checked configuration of a crawl, and the critic, strategy, web and start pages it names.
 
-    The docstring of `CrawlFolder.open_store` describes the attributes ``identity`` and ``about``,
-    and that of `focuscrawl.crawl.state.CrawlState` describes ``within``. The list ``seeds`` is
+    For the attribute ``within``, see `focuscrawl.crawl.state.CrawlState`. The list ``seeds`` is
     empty for a resumed crawl, whose start pages are already in the store.
     """
 

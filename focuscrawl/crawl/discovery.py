@@ -50,8 +50,8 @@ class Discovery(Part):
 
     The robots.txt of a host gives the URLs of its site maps; the default is ``/sitemap.xml``. The
     relevant pages of a host give the URLs of its feeds. A site map on another host is assigned to
-    the host whose site map index lists the site map. Chains of site map indexes across hosts end,
-    because all site maps of a chain count for the first host.
+    the host whose site map index lists the site map. All site maps of a chain of site map indexes
+    count towards the limit of the first host, so that no chain is endless.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -86,7 +86,7 @@ class DistillerResult(NamedTuple):
 def run_distiller(
     graph: DistillerInput, sites: str, host_names: Sequence[str], start: HubScores | None = None
 ) -> DistillerResult:
-    """Run the distiller with a rule of `SITES`; only the rule ``domain`` uses `host_names`."""
+    """Run the distiller; `sites` is the rule of `SITES` that groups hosts into sites."""
     source, host = graph.source, graph.host
     canonical_ids = resolve_aliases(graph.page, graph.repeats, graph.referrer, source)
     target = canonical_ids[graph.target]
@@ -107,8 +107,8 @@ class Distilling(Part):
     """Runs the distiller in a background thread, and raises the scores of links on the top hubs.
 
     A raised URL gets the score infinity, like a start page. The crawl fetches raised URLs before
-    all links, and training of the strategy does not change their scores. Between two runs of the
-    distiller, at most a fifth of the fetches are raised URLs.
+    all URLs with finite scores, and training of the strategy does not change their scores. Between
+    two runs of the distiller, at most a fifth of the fetches are raised URLs.
 
     In a replay, the result of the distiller takes effect a fixed number of fetches after the
     distiller started, and the distiller does not start from its last scores. The results of a

@@ -144,7 +144,7 @@ def is_sketch(signature: bytes) -> bool:
 
 
 def shorten(signature: bytes) -> bytes:
-    """Return only the lowest byte of each hash of a MinHash, which usually differs, too."""
+    """Return the lowest byte of each hash of a MinHash; different hashes rarely share the byte."""
     return signature[::4] if is_sketch(signature) else signature
 
 

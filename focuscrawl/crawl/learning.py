@@ -55,7 +55,7 @@ class Learning(Part):
         self._scores = np.full(len(self._crawl.urls), np.nan)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Collect the scores assigned since the last model, and start the next training again."""
+        """Collect scores assigned since the last stored model; restart an interrupted training."""
         seq = fetch.stored.seq
         if seq > self._learned_at:
             self._scores[fetch.urls] = fetch.scores

@@ -17,7 +17,6 @@ from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, sc
 from focuscrawl.crawl.part import POLL_INTERVAL
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
 from focuscrawl.crawl.stopping import Completeness
-from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve_header
@@ -134,7 +133,7 @@ class Crawl(CrawlState):
         when a host is ready.
         """
         waits = self._wait is not None and self._wait < math.inf
-        busy = self._scoring is not None or self.reloading or self.is_deferring
+        busy = self._scoring is not None or self.reloading or self.is_discounting
         return waits or busy or self.writer.is_full
 
     @property
@@ -150,9 +149,7 @@ class Crawl(CrawlState):
         self._wait = None
         if not self.poll(now) or self.stop_reason is not None or self._has_to_wait(now):
             return None
-        url_id, traps = self.peek(now), self.part(Traps)
-        while url_id is None and not self.in_flight and traps is not None and traps.readmit():
-            url_id = self.peek(now)
+        url_id = self.peek(now)
         if url_id is None:
             return None
         self.frontier.pop_peeked(url_id, now)
@@ -193,7 +190,7 @@ class Crawl(CrawlState):
         )
 
     def score_at_request(self, url_id: int) -> float:
-        """Return the present score of a URL in flight; inf for a URL before all links.
+        """Return the present score of a URL in flight; inf for a start page or redirect target.
 
         If the strategy fails, the method returns the score in the frontier.
         """
@@ -226,8 +223,8 @@ class Crawl(CrawlState):
     def halt(self, url_id: int, now: float) -> None:
         """Stop the crawl after an error, and put the URL of the visit back into the queue.
 
-        The method is for errors in a feed, a part or the store, which would also occur for the
-        next page. The method `CrawlState.log_failure` handles errors of the critic and of the
+        The method is for errors in a feed export, a part or the store, which would also occur for
+        the next page. The method `CrawlState.log_failure` handles errors of the critic and of the
         strategy.
         """
         self._halted = True

@@ -1,4 +1,4 @@
-"""Base class of the parts of a crawl, such as stop rules, quotas and training."""
+"""Base class of the parts of a crawl, such as stop rules, discounts and training."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Part:
     The crawl loop calls each method for all parts, in the order of `CrawlState.parts`. When a
     crawl opens, the crawl loop calls `reset`, then `restore` for every earlier fetch, then
     `on_restored`. In `Crawl.next`, the crawl loop calls `poll`, `stop_reason` and `wait`, and
-    calls `admits` for the best URLs. For each visit (fetched page), the crawl loop calls
+    calls `halvings` for the best URLs. For each visit (fetched page), the crawl loop calls
     `on_judged`, `before_record` and `on_recorded`. At the end of the crawl, the loop calls
     `close`, and `release` when all records are on disk.
 
@@ -83,9 +83,9 @@ class Part:
         """
         return None
 
-    def admits(self, url_id: int) -> bool:
-        """Tell whether a URL may be fetched; if not, the frontier defers the URL."""
-        return True
+    def halvings(self, url_id: int) -> int:
+        """Return how often the frontier halves the score of the best URL."""
+        return 0
 
     def on_judged(self, visit: PageVisit) -> None:
         """Process a judged page, site map or feed, before its links are scored."""

@@ -49,7 +49,7 @@ MAX_REDIRECTS = 20  # in a row, as in browsers (WHATWG Fetch, HTTP-redirect fetc
 MAX_CONSECUTIVE_FAILURES = 10
 BYPASSED = "aside"  # kind of the event that a request bypassed the frontier
 _MAX_FAILURE_LENGTH = 300  # characters
-_MAX_DEFERRED = 2000  # URLs deferred by one call of `CrawlState.peek`
+_MAX_DISCOUNTED = 2000  # URLs discounted by one call of `CrawlState.peek`
 _CHUNK = 50_000  # URLs restored at once
 _NO_SCORES = np.zeros(0, np.int64), np.zeros(0)
 
@@ -76,11 +76,12 @@ def refresh_target(visit: PageVisit, longest: float) -> str | None:
 
 def is_redirect(status: int, error: str | None) -> bool:
     """Tell whether a stored fetch was a redirect, by its status and error."""
-    return 300 <= status < 400 or (error or "").startswith(META_REFRESH)
+    moved = 300 <= status < 400 and status != NOT_MODIFIED
+    return moved or (error or "").startswith(META_REFRESH)
 
 
 class Redirects:
-    """URLs that redirect to another URL, and the chains of redirects that lead to them."""
+    """URLs that redirect to another URL, and the chains of redirects between URLs."""
 
     def __init__(self, urls: UrlTable) -> None:
         self._urls = urls
@@ -155,8 +156,8 @@ class CrawlState:
         True if critic and strategy processed at least one page of this run without an error.
     in_flight : dict of int to float
         Ids of the URLs that are being fetched, with their scores.
-    is_deferring : bool
-        True if the last call of `peek` found only URLs to defer, and has to be repeated.
+    is_discounting : bool
+        True if the last call of `peek` only discounted URLs, and has to be repeated.
     """
 
     def __init__(
@@ -184,7 +185,7 @@ class CrawlState:
         self.writer = StoreWriter(store)
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
-        self.is_deferring = False
+        self.is_discounting = False
         self._reloading = False
         self._unrecorded: int | None = None  # URL of the visit that is expanded and not recorded
         self._held_records: list[VisitRecord] = []
@@ -272,7 +273,7 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches without a much better link at a busy host; 1 before any fetch."""
+        """Share of fetches during which no much better link waited for a busy host."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
@@ -341,19 +342,19 @@ class CrawlState:
     def peek(self, now: float) -> int | None:
         """Return the best URL that may be fetched now, without removing it from the frontier.
 
-        Better URLs that a part of the crawl does not admit are deferred. The method returns None
-        if the frontier is empty. After 2,000 deferred URLs, the method also returns None, so that
-        the event loop is not blocked; see `is_deferring`.
+        The scores of the best URLs are halved as often as the parts ask for. The method returns
+        None if the frontier is empty, or after 2,000 discounted URLs, so that the event loop is
+        not blocked; see `is_discounting`.
         """
-        self.is_deferring = False
-        for _ in range(_MAX_DEFERRED):
+        self.is_discounting = False
+        for _ in range(_MAX_DISCOUNTED):
             url_id = self.frontier.peek(now)
             if url_id is None or self.frontier.score(url_id) == math.inf:
                 return url_id
-            if all(part.admits(url_id) for part in self.parts):
+            halvings = sum(part.halvings(url_id) for part in self.parts)
+            if not self.frontier.discount(url_id, halvings):
                 return url_id
-            self.frontier.defer(url_id)
-        self.is_deferring = True
+        self.is_discounting = True
         return None
 
     def add_seeds(self, urls: Sequence[str]) -> int:
@@ -390,8 +391,8 @@ class CrawlState:
     def put(self, record: VisitRecord) -> None:
         """Write a record to the store, together with all pending changes of URLs.
 
-        While a page is expanded and not yet recorded, the record waits. The changes of URLs by the
-        expansion must be written together with the page and its links.
+        While a page is expanded and not yet recorded, the method holds back the record. The
+        changes of URLs by the expansion must be written together with the page and its links.
         """
         self._held_records.append(record)
         self._write_held()

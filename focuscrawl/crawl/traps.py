@@ -1,17 +1,16 @@
-"""Protection from crawler traps: quotas of hosts and URL patterns, and near-duplicates."""
+"""Protection from crawler traps: discounts of hosts and URL patterns, and near-duplicates."""
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.duplicates import MinHashIndex, is_sketch
 from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.state import is_redirect
 from focuscrawl.crawl.url_table import url_pattern
-from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.foundation.urls import host
-from focuscrawl.store.history import History
+from focuscrawl.page.documents import URL_LIST_KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -19,212 +18,259 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
+    from focuscrawl.store.history import StoredFetch
 
 
 #: kinds of events
-LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
-FIRST_OF_HOST = 100  # fetches of a host before relevant pages are required
-FIRST_OF_PATTERN = 30
-EARNED = 20  # further fetches for each relevant page, less the duplicates
+DISCOUNTED, NEAR_DUPLICATE = "discounted", "near-duplicate"
+PRIOR = 5.0  # fetches that the expectation for a host or pattern counts as
+_DECAY = 0.5 ** (1 / 200)  # of the weight of a fetch by each further fetch; 200 fetches halve it
+_RISE = 0.75  # share of a higher step at which a discount ends; most steps are not undone soon
+_MIN_SHOWN = 0.005  # smallest share in the reason for a discount
+_STORED = ("name", "fetches", "repeats", "misses", "halvings")  # between rounds
 _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 
 @dataclass(slots=True)
-class Quota:
-    """Limit on the fetches of one host or URL pattern, which the attribute ``name`` gives."""
+class Group:
+    """The last fetches of one host or one URL pattern, which the attribute ``name`` identifies.
+
+    All sums are weighted. The weight of a fetch is 1, and decreases with each further fetch.
+    """
 
     name: str
-    first: int  # fetches before relevant pages are required
-    fetched: int = 0  # fetches with any outcome
-    earned: int = 0  # distinct relevant pages, fetched or first found on pages of this quota
-    repeats: int = 0  # exact duplicates and near-duplicates
-    closed: bool = False  # True while the quota is used up
+    fetches: float = 0.0
+    repeats: float = 0.0  # duplicates, near-duplicates, and redirects without a new page
+    misses: float = 0.0  # relevance that scores promised and pages lacked
+    halvings: int = 0  # how often the scores of URLs are halved
     reported: bool = False  # True if the event was recorded
-    deferred_ids: list[int] = field(default_factory=list)  # URLs deferred by this quota
+    discounted: set[int] = field(default_factory=set)  # URLs whose scores are halved
+
+    def add(self, fetches: int, repeats: int, misses: float) -> None:
+        """Add a fetch, or correct the last fetch if the argument ``fetches`` is 0."""
+        decay = _DECAY**fetches
+        self.fetches = decay * self.fetches + fetches
+        self.repeats = decay * self.repeats + repeats
+        self.misses = decay * self.misses + misses
 
     @property
-    def kind(self) -> str:
-        """Kind of the quota: ``host`` or ``pattern``."""
-        return "pattern" if "/" in self.name else "host"
+    def lost(self) -> float:
+        """Share of the fetches that is lost."""
+        return (self.repeats + self.misses) / self.fetches if self.fetches else 0.0
 
-    @property
-    def description(self) -> str:
-        """Return the numbers of fetches, relevant pages and duplicates of the quota, as a text."""
-        words = f"{self.fetched:,} fetches, {self.earned:,} relevant pages"
-        return f"{words}, {self.repeats:,} duplicates" if self.repeats else words
+    def update(self, expected: float) -> int:
+        """Compute `halvings` from the fetches, and return the difference from before.
 
-    def balance(self, multiplier: int) -> int:
-        """Return the number of fetches that the quota still allows; negative if exceeded."""
-        gain = max(self.earned - self.repeats, 0)
-        return multiplier * (self.first + EARNED * gain) - self.fetched
+        Parameters
+        ----------
+        expected : float
+            Expected share of the promised, new relevance before the first fetch.
+        """
+        kept = self.fetches - self.repeats - self.misses
+        share = (PRIOR * expected + kept) / (PRIOR + self.fetches)
+        before = self.halvings
+        while share <= 0.5 ** (self.halvings + 1):
+            self.halvings += 1
+        while self.halvings and share >= _RISE * 0.5 ** (self.halvings - 1):
+            self.halvings -= 1
+        return self.halvings - before
+
+    def describe(self) -> str:
+        """Return the reason for a discount as text."""
+        repeats, misses = self.repeats / self.fetches, self.misses / self.fetches
+        words = [f"{repeats:.0%} of the last fetches of {self.name} were repeats"]
+        if misses >= _MIN_SHOWN:
+            of = "they" if repeats >= _MIN_SHOWN else f"the last fetches of {self.name}"
+            words.append(f"{of} had {misses:.2f} less relevance than their scores on average")
+        return " and ".join(words if repeats >= _MIN_SHOWN else words[1:])
 
 
-class Quotas:
-    """Quotas of fetches for hosts and URL patterns, which grow with the relevant pages found.
+class Discounts:
+    """Discounts of the scores of URLs, for what the last fetches of hosts and patterns lacked.
 
-    A quota allows `Quota.first` fetches, and 20 more fetches for each relevant page in excess of
-    the number of duplicates. A used-up quota opens again when it allows `Quota.first` further
-    fetches, because its pages led to relevant pages or all quotas were raised. Quotas depend only
-    on the order of the fetches and on the times when all quotas were raised.
+    A fetch gives what its score promised, except for two losses. A repeat loses everything. A new
+    page loses the difference between its score and its relevance. The share of promises that a
+    host has kept is computed with a prior of `PRIOR` fetches without loss. The share of a pattern
+    is computed with a prior of `PRIOR` fetches that have the share of the host. When a share falls
+    to a half, a quarter and so on, the scores are halved once, twice and so on.
 
-    Attributes
-    ----------
-    multiplier : int
-        Factor of all limits, doubled by each `raise_limits`.
+    Discounts depend only on the order of the fetches.
     """
 
     def __init__(self) -> None:
-        self.multiplier = 1
-        self._quotas: dict[str, Quota] = {}
+        self._hosts: dict[str, Group] = {}
+        self._patterns: dict[str, dict[str, Group]] = {}  # by host
+        self._promises: dict[str, float] = {}  # of redirects whose target was not fetched yet
 
     @classmethod
-    def from_rows(cls, rows: Iterable[Mapping[str, Any]], multiplier: int) -> Quotas:
-        """Create the quotas from stored `rows`; no quota has deferred URLs yet."""
-        quotas = cls()
-        quotas.multiplier = multiplier
+    def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Discounts:
+        """Restore discounts from `rows`."""
+        discounts = cls()
         for row in rows:
-            quota = quotas._quota(row["name"])
-            quota.fetched, quota.earned = row["fetched"], row["earned"]
-            quota.repeats, quota.closed = row["repeats"], row["closed"]
-        return quotas
+            group = Group(**row)
+            of_host = discounts._patterns.setdefault(host(f"//{group.name}"), {})
+            if "/" in group.name:
+                of_host[group.name] = group
+            else:
+                discounts._hosts[group.name] = group
+        return discounts
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the rows from which `from_rows` can create the same quotas."""
-        for quota in self._quotas.values():
-            yield {
-                "name": quota.name,
-                "fetched": quota.fetched,
-                "earned": quota.earned,
-                "repeats": quota.repeats,
-                "closed": quota.closed,
-            }
+        """Yield the rows from which `from_rows` can restore the discounts."""
+        for group in self.groups():
+            yield {name: getattr(group, name) for name in _STORED}
 
-    def closed_quota(self, url: str) -> Quota | None:
-        """Return the used-up quota of a URL's host or pattern; None if neither is used up."""
-        for name in (host(url), url_pattern(url)):
-            quota = self._quotas.get(name)
-            if quota is not None and quota.closed:
-                return quota
-        return None
+    def groups(self) -> Iterator[Group]:
+        """Yield the groups of all hosts, then those of all patterns."""
+        yield from self._hosts.values()
+        for patterns in self._patterns.values():
+            yield from patterns.values()
+
+    def halvings(self, url: str) -> int:
+        """Return how often the score of a URL is halved."""
+        name = host(url)
+        if name not in self._hosts:
+            return 0
+        pattern = self._patterns[name].get(url_pattern(url))
+        return self._hosts[name].halvings if pattern is None else pattern.halvings
+
+    def pattern(self, url: str) -> Group:
+        """Return the group of the pattern of a URL."""
+        return self._groups(host(url), url_pattern(url))[1]
+
+    def reason(self, url: str) -> str | None:
+        """Return the reason for the discount of a URL as text; None without a discount."""
+        if not self.halvings(url):
+            return None
+        of_host, pattern = self._groups(host(url), url_pattern(url))
+        return max(pattern, of_host, key=lambda group: group.lost).describe()
 
     def count(
-        self, url: str, referrer: str | None, *, earns: bool, repeats: bool
-    ) -> Iterator[Quota]:
-        """Count a fetch for its host and pattern; yield the quotas that close or open.
+        self,
+        url: str,
+        referrer: str | None,
+        *,
+        score: float | None,
+        relevance: float,
+        moved: bool,
+        repeats: bool,
+    ) -> list[tuple[Group, int]]:
+        """Count a fetch; return changed groups, hosts first, and the change of their halvings.
 
-        The argument ``earns`` is true for a relevant page that is not a duplicate, and ``repeats``
-        is true for a duplicate. A relevant page also increases the quotas for the host and pattern
-        of the page on which its URL was first found.
+        A redirect counts as a repeat until its target was fetched; then the redirect counts like
+        its target.
+
+        Parameters
+        ----------
+        referrer : str or None
+            Page on which the URL was found.
+        score : float or None
+            Relevance that was expected of the page; None for no expectation.
+        moved, repeats : bool
+            True for a redirect; True for a duplicate or near-duplicate.
         """
-        own = (self._quota(host(url)), self._quota(url_pattern(url)))
-        for quota in own:
-            quota.fetched += 1
-            quota.earned += earns
-            quota.repeats += repeats
-        yield from filter(self._toggle_if_due, own)
-        if earns and referrer is not None:
-            for name in (host(referrer), url_pattern(referrer)):
-                quota = self._quota(name)
-                if quota not in own:
-                    quota.earned += earns
-                    if self._toggle_if_due(quota):
-                        yield quota
+        promise = 0.0 if score is None else min(max(score, 0.0), 1.0)
+        origin = referrer if referrer in self._promises else None
+        if origin is not None:
+            promise = self._promises.pop(origin)
+        if moved:
+            self._promises[url] = promise
+        is_repeat = repeats or moved
+        miss = 0.0 if is_repeat else max(0.0, promise - relevance)
+        changed = []
+        if origin is not None and not is_repeat:
+            changed += self._add(origin, 0, -1, miss)
+        return changed + self._add(url, 1, int(is_repeat), miss)
 
-    def raise_limits(self) -> list[Quota]:
-        """Double all quotas, and return the quotas that open."""
-        self.multiplier *= 2
-        return [quota for quota in self._quotas.values() if self._toggle_if_due(quota)]
+    def _add(self, url: str, fetches: int, repeats: int, misses: float) -> list[tuple[Group, int]]:
+        groups = of_host, pattern = self._groups(host(url), url_pattern(url))
+        for group in groups:
+            group.add(fetches, repeats, misses)
+        changed = [(of_host, of_host.update(1.0))]
+        expected = 0.5**of_host.halvings
+        patterns = self._patterns[of_host.name].values() if changed[0][1] else [pattern]
+        changed += [(each, each.update(expected)) for each in patterns]
+        return [(group, change) for group, change in changed if change]
 
-    def _quota(self, name: str) -> Quota:
-        quota = self._quotas.get(name)
-        if quota is None:
-            first = FIRST_OF_PATTERN if "/" in name else FIRST_OF_HOST
-            quota = self._quotas[name] = Quota(name, first)
-        return quota
-
-    def _toggle_if_due(self, quota: Quota) -> bool:
-        """Close or open a quota if due; return True if the quota changed."""
-        left = quota.balance(self.multiplier)
-        is_due = left >= quota.first if quota.closed else left <= 0
-        if is_due:
-            quota.closed = not quota.closed
-        return is_due
+    def _groups(self, name: str, pattern: str) -> tuple[Group, Group]:
+        of_host = self._hosts.get(name)
+        if of_host is None:
+            of_host = self._hosts[name] = Group(name)
+            self._patterns[name] = {}
+        patterns = self._patterns[name]
+        if pattern not in patterns:
+            patterns[pattern] = Group(pattern, halvings=of_host.halvings)
+        return of_host, patterns[pattern]
 
 
 class Traps(Part):
-    """Counts every fetch, and defers URLs whose host or pattern has used up its quota.
+    """Lowers the scores of URLs whose hosts or patterns bring repeats or irrelevant pages.
 
-    When all queued URLs are deferred, all quotas are doubled. No URL is lost by quotas, and a
-    crawl of a single host fetches in the same order as without quotas.
+    The crawl applies a discount when a URL would be fetched next. So no URL is lost, and a crawl
+    of a single pattern has the same order as without discounts.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self.quotas = Quotas()
+        self.discounts = Discounts()
 
     def reset(self) -> None:
-        """Discard all quotas, and return the deferred URLs to the queue."""
-        self.quotas = Quotas()
-        self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
-        raised = History(self._crawl.store).events(RAISED)
-        self._raised = Counter(event.seq for event in raised)
+        """Discard all discounts."""
+        for group in self.discounts.groups():
+            self._undo(group)
+        self.discounts = Discounts()
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Count a fetch of an earlier run; raise all quotas where the earlier run raised them."""
-        stored = fetch.stored
-        if stored.is_revisit:
-            return
-        self._count(stored.url, stored.relevance, repeats=fetch.is_duplicate)
-        for _ in range(self._raised[stored.seq]):
-            self.quotas.raise_limits()
+        """Count a fetch of an earlier run."""
+        if not fetch.stored.is_revisit:
+            self._count(fetch.stored, fetch.stored.url, repeats=fetch.is_duplicate)
 
     def before_record(self, visit: PageVisit) -> None:
         """Count a fetch."""
-        visit.events += self._count(visit.url_id, visit.relevance, repeats=visit.is_duplicate)
+        visit.events += self._count(visit, visit.url_id, repeats=visit.is_duplicate)
 
-    def readmit(self) -> bool:
-        """If all queued URLs are deferred, double all quotas and return True."""
-        if not self._crawl.frontier.all_deferred:
-            return False
-        for quota in self.quotas.raise_limits():
-            self._readmit(quota.deferred_ids)
-        times = self.quotas.multiplier
-        self._crawl.record_event(
-            RAISED, f"all quotas are {times} times as high, because all queued URLs were deferred"
+    def _count(
+        self, fetch: StoredFetch | PageVisit, url_id: int, *, repeats: bool
+    ) -> list[tuple[str, str]]:
+        if fetch.error in URL_LIST_KINDS:
+            return []
+        crawl = self._crawl
+        changed = self.discounts.count(
+            crawl.urls[url_id],
+            crawl.urls.referrer(url_id),
+            score=fetch.score if crawl.strategy.expects_relevance else None,
+            relevance=fetch.relevance,
+            moved=is_redirect(fetch.status, fetch.error),
+            repeats=repeats,
         )
-        return True
-
-    def _count(self, url_id: int, relevance: float, *, repeats: bool) -> list[tuple[str, str]]:
-        events = []
-        worth = self._crawl.strategy.page_value(url_id, relevance)
-        url, referrer = self._crawl.urls[url_id], self._crawl.urls.referrer(url_id)
-        earns = worth > RELEVANT and not repeats
-        for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
-            if not quota.closed:
-                self._readmit(quota.deferred_ids)
-            elif not quota.reported:
-                quota.reported = True
-                events.append(
-                    (LIMITED, f"{quota.name}: {quota.description}; its other links are deferred")
-                )
+        for group, change in changed:
+            if change < 0:
+                self._undo(group)
+        new = [group for group, change in changed if change > 0 and group.lost > 0.5]
+        events = [(DISCOUNTED, group.describe()) for group in new if not group.reported]
+        for group in new:
+            group.reported = True
         return events
 
-    def admits(self, url_id: int) -> bool:
-        """Return False for a URL whose host or pattern has used up its quota."""
-        quota = self.quotas.closed_quota(self._crawl.urls[url_id])
-        if quota is not None:
-            quota.deferred_ids.append(url_id)
-        return quota is None
+    def halvings(self, url_id: int) -> int:
+        """Return how often the score of a URL is halved."""
+        url = self._crawl.urls[url_id]
+        halvings = self.discounts.halvings(url)
+        if halvings:
+            self.discounts.pattern(url).discounted.add(url_id)
+        return halvings
 
-    def _readmit(self, deferred_ids: list[int]) -> None:
-        self._crawl.frontier.readmit(deferred_ids)
-        deferred_ids.clear()
+    def _undo(self, group: Group) -> None:
+        """Restore the scores of the URLs of a group; the crawl lowers them again when due."""
+        for url_id in group.discounted:
+            self._crawl.frontier.discount(url_id, 0)
+        group.discounted.clear()
 
 
 class NearDuplicates(Part):
     """Finds pages that are near-duplicates of one of the latest 10,000 distinct pages, by MinHash.
 
-    A near-duplicate is judged and its links are queued, but quotas count it as a duplicate.
+    A near-duplicate is judged and its links are queued, but it counts as a repeat for discounts.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -49,7 +49,7 @@ class PatientOrder(Part):
         if crawl.is_at_capacity:
             return None  # no fetch can start now in any case
         best = crawl.peek(now)
-        score = math.inf if best is None else crawl.frontier.score(best)
+        score = math.inf if best is None else crawl.frontier.halved_score(best)
         if score == math.inf:
             return None
         if self._is_seed_waiting(now):
@@ -80,8 +80,8 @@ class PriorityFidelity(Part):
     """Records each fetch during which a clearly better link waited for its busy host.
 
     *Priority fidelity* is the share of fetches during which no clearly better link waited. Scores
-    of start pages and redirect targets are not compared. The same holds for strategies whose
-    scores are not expected relevances.
+    of start pages and redirect targets are not compared. Scores of a strategy that are not
+    expected relevances are not compared either.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -100,7 +100,7 @@ class PriorityFidelity(Part):
             url: host for url, host in self._better_hosts.items() if url in crawl.in_flight
         }
         self._better_hosts.pop(url_id, None)
-        score = crawl.in_flight[url_id]
+        score = crawl.frontier.halved_score(url_id)
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _MAX_BUSY_HOSTS):

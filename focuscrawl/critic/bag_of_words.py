@@ -44,7 +44,7 @@ class BagRows(NamedTuple):
         return lengths
 
     def dot(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
-        """Return the matrix product with `weights` (n_words, n_columns): (n_rows, n_columns).
+        """Return the product of the rows and `weights` (n_words, n_columns).
 
         For a page of a few hundred words, picking the weights of the words is faster than building
         a scipy matrix of one row.

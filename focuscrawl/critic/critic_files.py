@@ -10,7 +10,6 @@ import csv
 import hashlib
 import io
 import unicodedata
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ from focuscrawl.foundation.arrays import (
     require_array,
     unpack_finite_arrays,
 )
-from focuscrawl.foundation.model_folder import MANIFEST, ModelFormat
+from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder, model_folders
 from focuscrawl.taxonomy import Taxonomy, parse_topics
 
 if TYPE_CHECKING:
@@ -323,7 +322,7 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
 
 
 def reject_callable_spec(name: str, where: str, option: str) -> str:
-    """Return the name of a critic from a file; raise `UserError` for ``module:callable``.
+    """Return a critic's name that was read from a file; raise `UserError` for a callable.
 
     The file may come from somebody else, and only the user may name Python code to run.
 
@@ -350,14 +349,9 @@ def find_model(spec: str) -> Traversable:
     UserError
         If there is no such critic.
     """
-    path = Path(spec).expanduser()
-    if (path / MANIFEST).is_file():
-        return path
-    name = spec.removeprefix("models/")
-    if name and not Path(name).is_absolute():
-        for models in model_folders():
-            if (models / name / MANIFEST).is_file():
-                return models / name
+    folder = find_model_folder(spec)
+    if folder is not None:
+        return folder
     known = sorted({name for models in model_folders() for name in _list_critics(models)})
     advice = f"available: {', '.join(known)}" if known else "train it: focuscrawl critic train"
     raise UserError(f"critic {spec} not found; {advice}")
@@ -373,13 +367,6 @@ def model_file(name: str) -> Traversable | None:
     return None
 
 
-def model_folders() -> list[Traversable]:
-    """Return the folders ``models`` in the current directory, beside and inside the package."""
-    package = resources.files("focuscrawl")
-    checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
-    return [Path("models"), *checkout, package / "models"]
-
-
 def _require_topics(topic: str) -> tuple[str, ...]:
     topics = parse_topics(topic)
     if not topics:
@@ -390,7 +377,7 @@ def _require_topics(topic: str) -> tuple[str, ...]:
 def _list_critics(models: Traversable) -> list[str]:
     if not models.is_dir():
         return []
-    return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
+    return [each.name for each in models.iterdir() if FORMAT.exists_in(each)]
 
 
 def _find_focus_leaves(

@@ -98,7 +98,7 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return the pages judged relevant that are no examples, in random order."""
+        """Return, in random order, pages that the critic judged relevant, without examples."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
@@ -326,7 +326,7 @@ def _distinctive_words(
 def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that best distinguish relevant pages from other pages, for and against.
+    """Return the words that count most for the topic, and the words that count most against it.
 
     The returned words contribute most to the difference between the mean log-odds of relevant and
     other pages.

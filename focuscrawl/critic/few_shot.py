@@ -11,9 +11,10 @@ sample of the pages that the crawl fetches).
   pages, with equal total weight for positive and negative pages (learning from positive and
   unlabelled examples [Elkan and Noto 2008]).
 
-The weight of a scorer is the square of the mean score of the good pages, which is cross-validated
-for the example scorer. Finally, the unlabelled pages with the highest scores become positive
-examples of low weight (pseudo relevance feedback), and the example scorer is fitted a second time.
+The weight of a scorer is the square of the mean score that it gives to the good pages. For the
+example scorer, the scores come from cross-validation. Finally, the unlabelled pages with the
+highest scores become positive examples of low weight (pseudo relevance feedback), and the example
+scorer is fitted a second time.
 
 The threshold score, at which the relevance is 1/2, is four fifths of the mean score of the good
 pages, but at most two standard deviations. If many unlabelled pages are relevant, no page scores
@@ -82,7 +83,7 @@ _KMEANS_RUNS = 3
 
 
 class Scorer(NamedTuple):
-    """Linear scorer of page vectors; scores are in standard deviations above unlabelled pages.
+    """Linear scorer of page vectors, in standard deviations above the mean of unlabelled pages.
 
     Attributes
     ----------
@@ -208,8 +209,8 @@ def fit_phrases(
 ) -> LogisticModel:
     """Train a few-shot critic from phrases alone, without any page.
 
-    The document frequencies and the mean embedding are computed from pages generated in the given
-    `languages`.
+    The document frequencies and the mean embedding are computed from artificial pages, which
+    consist of random common words of the given `languages`.
     """
     if languages is None:
         languages = detect_languages((), (), phrases)
@@ -289,7 +290,7 @@ class _ScorerTraining:
         return [max(each, 0.1) ** 2 for each in expected]
 
     def expected_score(self, judged: Sequence[tuple[NDArray[np.intp], Scorer]]) -> float:
-        """Return the mean score of good pages by the scorers in `judged`, shrunk to a prior."""
+        """Return the mean held-out score of the good pages, shrunk towards a prior."""
         found: list[float] = []
         for pages, scorer in judged:
             found.extend(self._pages[pages] @ scorer.weights + scorer.intercept)

@@ -146,7 +146,7 @@ def detect_page_language(
 
 
 def normalise_word(word: str) -> str:
-    """Return a word in lower case, without accents, vowel marks and full-width letters."""
+    """Return a word in lower case without accents and vowel marks, with normal-width letters."""
     if word.isascii():
         return word
     if _SPACELESS.search(word):

@@ -226,7 +226,7 @@ class PageVectors:
 
 
 def tf_idf(rows: BagRows, idf: NDArray[np.floating]) -> BagRows:
-    """Return the TF-IDF (1 + log n) idf of each word that occurs n times, scaled to unit length.
+    """Return TF-IDF vectors of unit length; the weight of a word is idf * (1 + log(frequency)).
 
     The class `TfidfTransformer` of scikit-learn adds squares in another order, which would change
     the last digits of every judgement. For a single page, scikit-learn's `TfidfTransformer` takes

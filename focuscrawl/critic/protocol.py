@@ -1,4 +1,4 @@
-"""The interface of a critic [A02 section 1.1], and critics that are functions of users."""
+"""The interface of a critic [A02 section 1.1], and critics that users write as functions."""
 
 from __future__ import annotations
 

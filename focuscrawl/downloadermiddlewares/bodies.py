@@ -35,8 +35,8 @@ _MAX_CODINGS = 2  # a server and a proxy can each add a coding by mistake
 class CompressionMiddleware(HttpCompressionMiddleware):
     """Scrapy's decompression, with a name and a count for each kind of failure.
 
-    Bodies that were compressed many times are refused, because undoing each compression can take
-    as long as for a large page.
+    Bodies that were compressed many times are refused, because each decompression can take as long
+    as that of a large page.
     """
 
     async def process_response(  # type: ignore[override]  # Scrapy's is no coroutine

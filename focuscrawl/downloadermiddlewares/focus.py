@@ -40,8 +40,8 @@ FIRST = 1_000_000  # priority of start pages, redirect targets and other URLs be
 class PriorityMiddleware(Component):
     """Asks the strategy for the score of a URL, and sets `Request.priority` from the score.
 
-    The strategy returns its present score of the URL (`Strategy.score_at_request`): for the
-    strategy ``apprentice``, the relevance that its model expects. The priority is the rounded
+    The strategy returns its present score of the URL (`Strategy.score_at_request`). The score of
+    the strategy ``apprentice`` is the expected relevance of the page. The priority is the rounded
     product of `SCALE` and the score. URLs that are fetched before all links, such as start pages
     and redirect targets, have the priority `FIRST`. Other middlewares, retries and logs read the
     priority. The frontier does not use the priority of requests. Requests that the project's
@@ -85,7 +85,7 @@ class FocusMiddleware(Component):
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the response to a request from the frontier.
 
-        Redirects of the spider's own requests are followed as Scrapy does without focuscrawl.
+        Redirects of the spider's own requests are followed as by Scrapy without focuscrawl.
         """
         url_id = request.meta.get(URL_ID)
         if url_id is None:

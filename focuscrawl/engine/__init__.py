@@ -2,5 +2,5 @@
 
 This package also reads arguments and settings into a `focuscrawl.crawl_config.CrawlConfig`, and
 contains all uses of private names of Scrapy and Twisted (`focuscrawl.engine.private`). The Scrapy
-components themselves are in other packages of `focuscrawl`, because Scrapy loads them by path.
+components are in other packages of `focuscrawl`, and users write their paths in Scrapy settings.
 """

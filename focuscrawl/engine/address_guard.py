@@ -89,8 +89,8 @@ def refusal_error(name: str, what: str) -> PrivateAddressError:
 class GuardedResolver:
     """Twisted `IHostnameResolver` that removes addresses to which a request may not connect.
 
-    For a look-up without a known request (by the project or another download handler), the
-    resolver checks the addresses by the crawl's setting.
+    For look-ups that do not come from a download handler of focuscrawl, the resolver applies the
+    crawl's setting of allowed addresses.
     """
 
     def __init__(self, resolver: Any, networks: Networks) -> None:

@@ -106,7 +106,7 @@ class QuietFormatter(LogFormatter):
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
-        """Log items that a user's pipeline drops, but not fetches that are no items."""
+        """Log an item that a user's pipeline drops, but not a fetch that is never exported."""
         ours = ("excluded", "is_refetch", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]

@@ -59,7 +59,7 @@ class OpenPages:
         return url_id in self._pages
 
     def set_request_handler(self, queue_request: Callable[[Request], bool]) -> None:
-        """Set the function that queues a callback's request or, to drop it, returns False."""
+        """Set the function that queues a request of a callback, or returns False to drop it."""
         self._queue_request = queue_request
 
     def open(self, visit: PageVisit) -> None:
@@ -67,7 +67,7 @@ class OpenPages:
         self._pages[visit.url_id] = _OpenPage(visit)
 
     def links_of(self, url_id: int) -> list[str]:
-        """Return the links of a kept page that may be followed without a callback's request."""
+        """Return those links of a kept page that the crawl may follow without a callback."""
         page = self._pages.get(url_id)
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
@@ -96,9 +96,10 @@ class OpenPages:
         return request
 
     def was_queued(self, request: Request) -> bool:
-        """Tell whether a request from the engine was already queued together with its page.
+        """Tell whether a request from the engine was already queued with the page that yielded it.
 
-        The engine may pass a callback's request long after the callback has finished, or never.
+        The engine may pass a request to the scheduler long after the callback that yielded it has
+        finished, or not at all.
         """
         was_queued = request in self._already_queued
         self._already_queued.discard(request)

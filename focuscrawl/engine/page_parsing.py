@@ -67,7 +67,7 @@ async def _yield_to_event_loop() -> None:
 
 
 class PageParsing:
-    """Parses small pages at once, large pages in a thread, and complex pages in a child process.
+    """Parses small pages immediately, large pages in a thread, complex pages in a child process.
 
     Site maps, feeds and PDF files are always parsed in the child process. The thread and the child
     process parse only one page at a time, because parsing several pages at once needs more memory

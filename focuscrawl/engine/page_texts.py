@@ -94,8 +94,8 @@ class PageTexts:
     """Extracts the texts of relevant pages in child processes, and stores them (`TextStore`).
 
     Pages whose text has to be extracted are queued like Scrapy items, so that
-    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. A crawl that stops waits until
-    the last texts are extracted. The child processes have a lower priority than the crawl.
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. Before a crawl stops, it waits
+    until the last texts are extracted. The child processes have a lower priority than the crawl.
 
     Raises
     ------
@@ -177,7 +177,7 @@ class PageTexts:
         return text
 
     def open(self) -> None:
-        """Start the threads; stop them when the reactor stops, even if it stops at once."""
+        """Start the threads that extract texts; the threads stop when the reactor stops."""
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         self._threads.start()

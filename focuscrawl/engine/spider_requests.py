@@ -97,7 +97,7 @@ def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[s
 
 @dataclass(frozen=True)
 class LinkRequestSettings:
-    """A project's settings for the requests of links that its spider did not yield."""
+    """A project's settings for requests that focuscrawl creates for links."""
 
     callback: Callable[[Response], Any] | None  # None for the spider's default callback
     meta: dict[str, Any]
@@ -137,10 +137,10 @@ def _ignore_response(_: Response) -> tuple[()]:
 class RequestFile:
     """JSON lines file in the crawl's folder with a spider's queued requests and fetched URLs.
 
-    Nothing is unpickled. A request is not stored if its callback is not a method of the spider.
-    The same holds if its meta is not JSON-serializable or sets the route, such as a proxy. If a
-    request was not stored, a resumed crawl treats its page like a page that the spider did not
-    request.
+    Nothing is unpickled. A request is not stored if its callback is not a method of the spider. A
+    request is also not stored if its meta is not JSON-serializable, or determines a route such as
+    a proxy. If a request was not stored, a resumed crawl treats its page like a page that the
+    spider did not request.
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ class RequestWords:
 
 
 class SitemapDates:
-    """Sorts the requests of a `SitemapSpider` by ``lastmod``, a date that requests lack.
+    """Sorts the requests of a `SitemapSpider` by the date ``lastmod`` in the site map.
 
     The date only decides between requests with equal scores, because relevance does not depend on
     age. The class wraps the spider's method ``sitemap_filter``, so that only dates of accepted
@@ -451,7 +451,7 @@ class _ReportingErrback:
 
 
 def redirected_request(request: Request, url: str) -> Request:
-    """Return a request of a project's spider for the target of a redirect.
+    """Return a copy of a request by the project's spider, with the URL of a redirect's target.
 
     As in Scrapy, the header ``Authorization`` is dropped for another origin, and ``Cookie`` is
     dropped for another host or an unencrypted connection. Cookies that the request set remain in

@@ -261,7 +261,7 @@ class VisitLock:
             self.release(visit)
 
     async def acquire(self, visit: PageVisit) -> None:
-        """Wait until no other visit is between the calls of `Crawl.expand` and `Crawl.record`."""
+        """Wait until every visit of `Crawl.expand` has been recorded by `Crawl.record`."""
         if self.holder is visit:
             return
         if self.is_locked:

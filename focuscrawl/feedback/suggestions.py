@@ -93,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, of each of the `kinds` in turn; the choice is deterministic.
+    """Choose pages to judge, one page of each of the `kinds` in turn.
 
     If several pages of a host have the same title, only one of these pages is chosen.
 
@@ -178,7 +178,7 @@ def _uncertain(crawl: _Candidates) -> Iterator[Suggestion]:
 def order_by_doubt(
     relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]
 ) -> Iterator[int]:
-    """Yield positions of pages, next always that with the largest product of doubt and distance.
+    """Yield positions of pages; the next page has the largest product of doubt and distance.
 
     The doubt about a page is the standard deviation of a verdict that is positive with the
     probability `relevance`. The distance of a page is one minus its cosine similarity to the

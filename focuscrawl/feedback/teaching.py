@@ -287,5 +287,5 @@ class TeacherRecord:
 
 
 def question_digest(endpoint: str, model: str, prompt: str) -> str:
-    """Return a digest of a teacher (endpoint and model) and its question, as a key of answers."""
+    """Return the digest of a teacher (endpoint and model) and its question."""
     return sha256(json.dumps([endpoint, model, prompt]).encode()).hexdigest()

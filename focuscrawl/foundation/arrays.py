@@ -119,7 +119,7 @@ def unpack_finite_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 def require_array(
     arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return an array; raise ValueError if not finite or of another `shape` or dtype kind.
+    """Return an array; raise ValueError if a value is not finite, or a shape or dtype is wrong.
 
     Parameters
     ----------

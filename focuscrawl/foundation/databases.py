@@ -1,8 +1,8 @@
 """Opens SQLite files that may come from an untrusted person.
 
-SQLite may delete other files because of a journal next to an untrusted database file. The schema
-or damaged pages of an untrusted database can make an SQL statement run forever. The function
-`open_database` prevents such attacks, so no other module opens SQLite files.
+A manipulated journal next to an untrusted database file can make SQLite delete other files. The
+schema or damaged pages of an untrusted database can make an SQL statement run forever. The
+function `open_database` prevents such attacks, so no other module opens SQLite files.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def find_foreign_objects(
 def find_missing_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the objects that the SQL script `tables` creates and a database lacks or changed."""
+    """Return the objects of the SQL script `tables` that a database lacks or has changed."""
     found = {name: made for name, *made in connection.execute(_OBJECTS).fetchall()}
     return sorted(name for name, made in _created_by(tables).items() if found.get(name) != made)
 

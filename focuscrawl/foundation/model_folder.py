@@ -15,6 +15,7 @@ import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -63,7 +64,7 @@ class ModelFormat:
     files: tuple[str, ...]
     command: str
 
-    def exists_in(self, folder: Path) -> bool:
+    def exists_in(self, folder: Traversable) -> bool:
         """Return whether a folder contains a model of this format, intact or damaged."""
         try:
             manifest = json.loads(read_regular(folder / MANIFEST))
@@ -193,6 +194,29 @@ class ModelFormat:
         return UserError(
             f"{folder} is a damaged {self.name} ({why}): train it again with `{self.command}`"
         )
+
+
+def find_model_folder(spec: str) -> Traversable | None:
+    """Return the folder of the model `spec`, a path or a name in ``models``, or None.
+
+    The folder may be inside the zip archive from which the package was imported.
+    """
+    path = Path(spec).expanduser()
+    if (path / MANIFEST).is_file():
+        return path
+    name = spec.removeprefix("models/")
+    if name and not Path(name).is_absolute():
+        for models in model_folders():
+            if (models / name / MANIFEST).is_file():
+                return models / name
+    return None
+
+
+def model_folders() -> list[Traversable]:
+    """Return the folders ``models`` in the current directory, beside and inside the package."""
+    package = resources.files("focuscrawl")
+    checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
+    return [Path("models"), *checkout, package / "models"]
 
 
 def error_message(error: BaseException) -> str:

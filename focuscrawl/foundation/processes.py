@@ -91,7 +91,7 @@ def process_pool(most: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def safe_python_path() -> Iterator[None]:
-    """Keep processes that libraries start in the block from importing from the current folder."""
+    """Prevent processes that libraries start from importing modules in the current folder."""
     before = {name: os.environ.get(name) for name in (_SAFE, _PATH)}
     os.environ.update(_search_path(os.environ))
     try:
@@ -105,7 +105,7 @@ def safe_python_path() -> Iterator[None]:
 
 
 def search_path() -> list[str]:
-    """Return the absolute paths in ``sys.path``, for child processes with the same modules."""
+    """Return the absolute paths in ``sys.path``, from which child processes import modules."""
     return [each for each in sys.path if os.path.isabs(each)]  # noqa: PTH117 - texts
 
 

@@ -54,7 +54,7 @@ def normalize(url: str) -> str | None:
 
 
 def invalid_url_message(text: str) -> str:
-    """Return the rest of an error message that starts with an invalid URL `text`, with a hint."""
+    """Return the text that follows an invalid URL in an error message, with a hint."""
     bare = text.strip()
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
         return f"is not an http(s) URL: write https://{bare:.120}"
@@ -152,7 +152,7 @@ def schemeless(url: str) -> str:
 
 
 def host(url: str) -> str:
-    """Return the host of an absolute http(s) `url`, with a port other than the default port."""
+    """Return the host of an absolute http(s) URL, and the port unless it is the default."""
     start = url.index("//") + 2
     end = len(url)
     for mark in "/?#":

@@ -307,7 +307,7 @@ def _unreadable(path: str | Path | Traversable, error: OSError) -> UserError:
 
 
 def numbered_lines(text: str) -> dict[int, str]:
-    """Return the stripped lines of a list of lines, by their line numbers from 1.
+    """Return a dictionary from line numbers (from 1) to stripped lines.
 
     Blank lines and lines that start with ``#`` are left out.
     """
@@ -449,7 +449,7 @@ class HostSet:
         self._most_dots = max((name.count(".") for name in self._names), default=0)
 
     def has(self, name: str) -> bool:
-        """Return whether the set includes a host, given with a port other than the default."""
+        """Return whether the set includes a host, which may have a port."""
         bare, _, port = name.rpartition(":")
         named = (name, bare) if port.isdecimal() and not bare.endswith(":") else (name,)
         return any(self._has(each.rstrip(".")) for each in named)

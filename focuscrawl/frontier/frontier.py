@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.frontier.hosts import DEFERRED, NOT_QUEUED, QUEUED, Entry, Host
+from focuscrawl.frontier.hosts import NOT_QUEUED, QUEUED, Entry, Host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Self
 
     from numpy.typing import NDArray
@@ -27,11 +27,15 @@ class SortedQueues(NamedTuple):
 
     Attributes
     ----------
-    keys : float64 (n_urls,), negated score by URL id
+    scores : float64 (n_urls,), score by URL id
+    halvings : uint8 (n_urls,), number of times that the score of each URL is halved
+    keys : float64 (n_urls,), negated halved score by URL id
     state : int8 (n_urls,), state of each URL, see `focuscrawl.frontier.hosts`
     runs : id, sorted keys and sorted URL ids of each host with queued URLs
     """
 
+    scores: NDArray[np.float64]
+    halvings: NDArray[np.uint8]
     keys: NDArray[np.float64]
     state: NDArray[np.int8]
     runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
@@ -39,25 +43,28 @@ class SortedQueues(NamedTuple):
     @classmethod
     def sort(
         cls,
-        keys: NDArray[np.float64],
+        present: NDArray[np.float64],
+        halvings: NDArray[np.uint8],
         state: NDArray[np.int8],
         host_of: NDArray[np.int32],
+        *,
         urls: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> Self:
-        """Sort the queued URLs by score; `urls` are the URLs with new scores.
+        """Sort the queued URLs by their halved scores; `urls` have new scores.
 
         Parameters
         ----------
-        keys, state : (n_urls,), present keys and states, which the result takes over
+        present, halvings, state : (n_urls,), present values, which the result takes over
         host_of : int32, host id by URL id
         urls, scores : URL ids and new scores; URL ids beyond `state` and URLs with the score inf
             are skipped
         """
         known = urls < len(state)
         urls, scores = urls[known], scores[known]
-        moved = keys[urls] != -np.inf
-        keys[urls[moved]] = -scores[moved]
+        moved = present[urls] != np.inf
+        present[urls[moved]] = scores[moved]
+        keys = -halve_scores(present, halvings)
         order = np.flatnonzero(state == QUEUED)
         order = order[np.lexsort((order, keys[order], host_of[order]))]
         sorted_keys, sorted_hosts = keys[order], host_of[order]
@@ -67,7 +74,7 @@ class SortedQueues(NamedTuple):
             (host, sorted_keys[start:end], order[start:end])
             for host, start, end in zip(hosts, starts, [*starts[1:], len(order)], strict=False)
         ]
-        return cls(keys, state, runs)
+        return cls(present, halvings, keys, state, runs)
 
 
 class BusyHostLink(NamedTuple):
@@ -75,7 +82,7 @@ class BusyHostLink(NamedTuple):
 
     Attributes
     ----------
-    score : score of the link
+    score : halved score of the link
     url : URL id of the link
     seconds : expected time of the host for a link: its delay, the rest of a longer wait, or the
         time since an unanswered request
@@ -84,6 +91,20 @@ class BusyHostLink(NamedTuple):
     score: float
     url: int
     seconds: float
+
+
+def halve_scores(
+    scores: NDArray[np.float64], halvings: NDArray[np.integer[Any]]
+) -> NDArray[np.float64]:
+    """Return scores that are halved some times, as `halve_score` does, float64 (n,)."""
+    exponents = halvings.astype(np.int32)
+    halved: NDArray[np.float64] = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
+    return halved
+
+
+def halve_score(score: float, halvings: int) -> float:
+    """Return a score that is halved some times; a negative score is doubled as often."""
+    return math.ldexp(score, -halvings if score > 0.0 else halvings)
 
 
 class Frontier:
@@ -101,8 +122,9 @@ class Frontier:
 
     Notes
     -----
-    A URL that is pushed with the score inf (a seed) keeps this score in `update` and `rescore`. A
-    deferred URL has a score, but `pop` does not return the URL until `readmit`.
+    A URL that is pushed with the score inf (a seed) keeps this score in `update` and `rescore`.
+    `discount` halves the score of a queued URL as often as given. The halved score determines the
+    order, and the score itself stays known.
 
     The host queues follow Frontera and Heritrix. As in deep-deep, entries with outdated scores
     stay in the heaps and are skipped.
@@ -113,9 +135,11 @@ class Frontier:
         self.delay = delay
         self._delays: dict[int, float] = {}
         self._delayed_until: dict[int, float] = {}  # of the host, by URL in flight
-        self._keys = GrowingArray(np.float64, fill=np.inf)
+        self._scores = GrowingArray(np.float64, fill=-np.inf)
+        self._halvings = GrowingArray(np.uint8)
+        self._keys = GrowingArray(np.float64, fill=np.inf)  # negated halved scores
         self._state = GrowingArray(np.int8, fill=NOT_QUEUED)
-        self._count = [0, 0, 0]  # URLs in each state
+        self._n_queued = 0
         self._host_of = GrowingArray(np.int32)
         self._hosts: list[Host] = []
         self._available: list[_Offer] = []  # offers of hosts with a free slot
@@ -125,52 +149,63 @@ class Frontier:
         self._outdated: list[list[Entry]] = []  # heaps from before the last `replace_queues`
 
     def __len__(self) -> int:
-        """Return the number of queued and deferred URLs."""
-        return self._count[QUEUED] + self._count[DEFERRED]
-
-    @property
-    def all_deferred(self) -> bool:
-        """True if URLs are deferred, and no URL is queued except at skipped hosts."""
-        return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.n_at_skipped_hosts
+        """Return the number of queued URLs."""
+        return self._n_queued
 
     def score(self, url: int) -> float:
-        """Return the present or last score of the URL `url`; -inf if it was never queued."""
-        return -float(self._keys.data[url]) if url < len(self._keys) else -np.inf
+        """Return the present or last score of `url`; -inf if the URL was never queued."""
+        return float(self._scores.data[url]) if url < len(self._scores) else -np.inf
+
+    def halved_score(self, url: int) -> float:
+        """Return the present or last score of `url` after its halvings."""
+        return -float(self._keys.data[url])
 
     def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the present scores of queued or deferred URLs, float64 (n,)."""
-        scores: NDArray[np.float64] = -self._keys.data[urls]
+        """Return the present scores of queued URLs, float64 (n,)."""
+        scores: NDArray[np.float64] = self._scores.data[urls]
         return scores
 
-    def scores_in_queues(self) -> NDArray[np.float64]:
-        """Return the scores of all queued URLs, without deferred URLs, float64 (n,)."""
+    def halved_scores(self) -> NDArray[np.float64]:
+        """Return the halved scores of all queued URLs, float64 (n,)."""
         scores: NDArray[np.float64] = -self._keys.data[self._state.data == QUEUED]
         return scores
 
     def queued(self) -> NDArray[np.int64]:
-        """Return the ids of all queued and deferred URLs, in ascending order."""
+        """Return the ids of all queued URLs, ascending."""
         return np.flatnonzero(self._state.data)
 
-    def deferred(self) -> NDArray[np.int64]:
-        """Return the ids of all deferred URLs, in ascending order."""
-        return np.flatnonzero(self._state.data == DEFERRED)
-
     def push(self, url: int, host: int, score: float) -> None:
-        """Queue the URL `url` of the host `host`, or change its score if queued or deferred."""
+        """Queue `url` of `host`, or change the score of a queued URL."""
         self._grow(url + 1, host + 1)
-        keys, was = self._keys.data, self._state.data[url]
-        if was == QUEUED and keys[url] == -score:
+        is_queued = self._state.data[url] == QUEUED
+        if is_queued and self._scores.data[url] == score:
             return
-        keys[url] = -score
-        if was == DEFERRED and score != np.inf:
-            return
-        if was != QUEUED:
+        self._scores.data[url] = score
+        if not is_queued:
+            self._halvings.data[url] = 0
             self._host_of.data[url] = host
+        self._set_key(url)
+        if not is_queued:
             self._set_state(url, QUEUED)  # last, since `sort_queues` may read in another thread
         self._enqueue(url)
 
+    def discount(self, url: int, halvings: int) -> bool:
+        """Halve the score of the queued `url`; return True if it was not halved as often before.
+
+        Parameters
+        ----------
+        halvings : number of times that the score is halved; 0 for the score itself
+        """
+        if self._halvings.data[url] == halvings:
+            return False
+        self._halvings.data[url] = halvings
+        if self._state.data[url] == QUEUED:
+            self._set_key(url)
+            self._enqueue(url)
+        return True
+
     def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Change the scores of those of the `urls` that are queued or deferred."""
+        """Change the scores of the queued URLs among `urls`."""
         urls, scores = self._select_queued(urls, scores)
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             self.push(url, int(self._host_of.data[url]), score)
@@ -183,22 +218,24 @@ class Frontier:
         """Return all queued URLs sorted by new scores; this method may run in any thread."""
         # copies, since the arrays may change meanwhile
         state = self._state.data.copy()  # first, since this array grows last
-        keys, host_of = self._keys.data[: len(state)].copy(), self._host_of.data
-        return SortedQueues.sort(keys, state, host_of, urls, scores)
+        size, host_of = len(state), self._host_of.data
+        present, halvings = self._scores.data[:size].copy(), self._halvings.data[:size].copy()
+        return SortedQueues.sort(present, halvings, state, host_of, urls=urls, scores=scores)
 
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
         """Replace the queues by the result of `sort_queues`, except URLs removed meanwhile.
 
-        The method contains no loop over all URLs, because it blocks the event loop. Each host
+        The method blocks the event loop, and therefore contains no loop over all URLs. Each host
         offers the link that was its best link when the queues were sorted, and `pop` skips
         outdated links.
         """
-        new, then, runs = sorted_queues
+        new, halvings, new_keys, then, runs = sorted_queues
         size = len(new)
-        keys, known = self._keys.data[:size], then != NOT_QUEUED
-        first = known & (keys == -np.inf)  # pushed with the score inf after the sorting
-        np.copyto(keys, new, where=known & ~first)
-        first &= new != -np.inf
+        scores, known = self._scores.data[:size], then != NOT_QUEUED
+        first = known & (scores == np.inf)  # pushed with the score inf after the sorting
+        np.copyto(scores, new, where=known & ~first)
+        np.copyto(self._keys.data[:size], new_keys, where=known & ~first)
+        first &= new != np.inf
         for state in self._hosts:
             if heap := state.clear():
                 self._outdated.append(heap)
@@ -213,23 +250,26 @@ class Frontier:
         heapq.heapify(self._available)
         heapq.heapify(self._busy)
         since = self._state.data == QUEUED
-        since[:size] &= (then != QUEUED) | first
+        since[:size] &= (then != QUEUED) | first | (self._halvings.data[:size] != halvings)
         for url in np.flatnonzero(since).tolist():
+            self._set_key(url)
             self._enqueue(url)
 
     def load(
         self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> None:
-        """Queue many URLs at once; none of the URLs may already be queued or deferred."""
+        """Queue many URLs at once; none of the URLs may already be queued."""
         if not len(urls):
             return
         self._grow(int(urls.max()) + 1, int(hosts.max()) + 1)
+        self._scores.data[urls] = scores
+        self._halvings.data[urls] = 0
         self._keys.data[urls] = -scores
         self._state.data[urls] = QUEUED
         self._host_of.data[urls] = hosts
         for host, count in enumerate(np.bincount(hosts, minlength=len(self._hosts)).tolist()):
             self._hosts[host].queued += count
-        self._count[QUEUED] += len(urls)
+        self._n_queued += len(urls)
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
@@ -266,7 +306,7 @@ class Frontier:
         return None if best is None else best[1]
 
     def busy_host_links(self, now: float, above: float, max_hosts: int) -> list[BusyHostLink]:
-        """Return the best link of each of the busy hosts with the best links, the best link first.
+        """Return the best links of a limited number of busy hosts, one link per host, best first.
 
         Hosts that are skipped are left out.
 
@@ -291,21 +331,9 @@ class Frontier:
         return max(delay, state.ready_at - now, elapsed)
 
     def remove(self, url: int) -> None:
-        """Remove `url` from the frontier, if the URL is queued or deferred."""
+        """Remove `url` from the frontier, if the URL is queued."""
         if url < len(self._state) and self._state.data[url] != NOT_QUEUED:
             self._set_state(url, NOT_QUEUED)
-
-    def defer(self, url: int) -> None:
-        """If `url` is queued, exclude it from the results of `pop` until `readmit` is called."""
-        if url < len(self._state) and self._state.data[url] == QUEUED:
-            self._set_state(url, DEFERRED)
-
-    def readmit(self, urls: Iterable[int]) -> None:
-        """Put the deferred URLs among `urls` back into the queue."""
-        for url in urls:
-            if self._state.data[url] == DEFERRED:
-                self._set_state(url, QUEUED)
-                self._enqueue(url)
 
     def release(self, url: int, now: float) -> None:
         """Record that the request for `url` is no longer in flight."""
@@ -359,13 +387,13 @@ class Frontier:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         known = urls < len(self._state)
         urls, scores = urls[known], scores[known]
-        queued = (self._state.data[urls] != NOT_QUEUED) & (self._keys.data[urls] != -np.inf)
+        queued = (self._state.data[urls] != NOT_QUEUED) & (self._scores.data[urls] != np.inf)
         return urls[queued], scores[queued]
 
     def _grow(self, urls: int, hosts: int) -> None:
         """Extend the arrays to ids below `urls` and `hosts`, with a reserve for later calls."""
         if urls > len(self._state):
-            for array in (self._keys, self._host_of, self._state):
+            for array in (self._scores, self._halvings, self._keys, self._host_of, self._state):
                 array.grow(urls + urls // 8 + 64)
         while len(self._hosts) < hosts:
             self._hosts.append(Host(self.per_host))
@@ -381,11 +409,14 @@ class Frontier:
                 self._outdated.pop()
 
     def _set_state(self, url: int, state: int) -> None:
-        was = int(self._state.data[url])
+        added = (state == QUEUED) - int(self._state.data[url] == QUEUED)
         self._state.data[url] = state
-        self._count[was] -= 1
-        self._count[state] += 1
-        self._hosts[int(self._host_of.data[url])].queued += (state == QUEUED) - (was == QUEUED)
+        self._n_queued += added
+        self._hosts[int(self._host_of.data[url])].queued += added
+
+    def _set_key(self, url: int) -> None:
+        score, halvings = float(self._scores.data[url]), int(self._halvings.data[url])
+        self._keys.data[url] = -halve_score(score, halvings)
 
     def _enqueue(self, url: int) -> None:
         host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)

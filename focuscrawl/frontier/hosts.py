@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: state of a URL: in flight, fetched or unknown; in the queue of its host; deferred, in no queue
-NOT_QUEUED, QUEUED, DEFERRED = range(3)
+#: state of a URL: in flight, fetched or unknown; in the queue of its host
+NOT_QUEUED, QUEUED = range(2)
 #: event of a host that is skipped after failures; detail: ``host: reason``
 HOST_SKIPPED = "left"
 
@@ -102,7 +102,7 @@ class Host:
             self._at += 1
 
     def clear(self) -> list[Entry]:
-        """Remove all links of the host; return the heap, because freeing its memory takes time."""
+        """Remove all links of the host; return the old heap, which the caller can free later."""
         heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None

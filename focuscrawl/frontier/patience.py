@@ -32,13 +32,13 @@ class Patience:
 
         score(w) - score(v) > s / patience
 
-    The length of the busy host's queue does not matter, since a fetch that is not spent on the
-    link v is spent on the busy host at the end of the crawl.
+    The length of the busy host's queue does not matter: a fetch that is saved now is spent on the
+    busy host at the end of the crawl.
 
-    Second, better links must use up the remaining budget. With a remaining budget of B fetches, at
-    least B links must score higher than the link v. These B links are queued links and expected
-    new links. The number of expected new links is B times the mean number of new links on the
-    latest pages.
+    Second, there are enough better links to use up the remaining budget. With a remaining budget
+    of B fetches, at least B links must score higher than the link v. These B links are queued
+    links and expected new links. The number of expected new links is B times the mean number of
+    new links on the latest pages.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Patience:
 
     def _cutoff_score(self, budget_left: float) -> float:
         """Return the score that `budget_left` queued or expected links exceed; -inf if fewer."""
-        queued = _histogram(self._frontier.scores_in_queues())
+        queued = _histogram(self._frontier.halved_scores())
         new = _histogram(np.array([score for page in self._recent_scores for score in page]))
         supply = np.cumsum((queued + budget_left * new / max(len(self._recent_scores), 1))[::-1])
         at = int(np.searchsorted(supply, budget_left))

@@ -83,7 +83,7 @@ class Keywords:
     def from_counts(
         cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MAX_KEYWORDS
     ) -> Keywords:
-        """Choose the words that best distinguish relevant pages from other pages as keywords.
+        """Choose as keywords the words that best distinguish relevant pages from other pages.
 
         The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
         the share of relevant pages with the word and q is the share of other pages with the word.

@@ -42,7 +42,7 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The data of a URL in a knowledge file; times are in days, or in crawls for a recording.
+    """The data of a URL in a knowledge file; times are in days (of recordings: in crawls).
 
     Attributes
     ----------
@@ -293,8 +293,8 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     3 (2003), section 4.2. If X of n visits to a page at intervals of length I found a change, the
     rate is -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is
     larger, because several changes between two visits count as one change. The function uses the
-    mean interval between visits as I. For smoothing, the function adds `_PRIOR_VISITS` imaginary
-    visits to n, and the mean share of changes of all pages among these visits to X.
+    mean interval between visits as I. For smoothing, `_PRIOR_VISITS` imaginary visits are added to
+    n. The changes expected among these visits, by the mean of all pages, are added to X.
 
     Parameters
     ----------
@@ -384,8 +384,8 @@ class NeighbourPrediction:
 
     The similarity s of two pages is the cosine of their TF-IDF vectors. Let r be the relevance of
     each of the `N_NEIGHBOURS` most similar pages, s their similarities, m the mean relevance of
-    all pages, and a a constant weight. The prediction is (sum of s r + a m) / (sum of s + a), a
-    weighted mean of r that is shrunk to m.
+    all pages, and w a constant weight. The prediction is (sum of s r + w m) / (sum of s + w), a
+    weighted mean of r that is shrunk towards m.
 
     Parameters
     ----------

@@ -104,8 +104,8 @@ class Evaluator:
 def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
     """Return a dict from the name of each recording of a study to its evaluator.
 
-    The result has no entry for a web that names no evaluator and has too few ``test`` labels to
-    train an evaluator.
+    The result has no entry for a recording for which the study file gives no evaluator and which
+    has too few ``test`` labels to train an evaluator.
 
     Raises
     ------

@@ -106,7 +106,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 
 
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
-    """Return the start URLs in the sample of start URLs with the number `draw`.
+    """Return the start URLs of the sample with the number `draw`.
 
     If the study gives a portal file for the web, the start URLs are the URLs in the portal file.
     Otherwise sample 0 contains the URLs of the seeds file, and samples 1, 2, ... are random
@@ -199,7 +199,7 @@ class ReachablePages:
         self._seeds = [] if whole is None else whole.page_indices(seeds)
 
     def budget(self, wanted: float, most: int) -> int:
-        """Return a budget in fetches; `wanted` < 1 is a share of reachable relevant pages."""
+        """Return a budget; `wanted` is in fetches, or below 1 a share of the relevant pages."""
         if wanted >= 1:
             return int(wanted)
         if self._whole is None or self._relevance is None:

@@ -1,4 +1,4 @@
-"""Classes of a study and its crawls (runs), one per web, topic, seed sample and strategy."""
+"""Data classes of a study and its runs: one crawl per web, topic, seed sample and strategy."""
 
 from __future__ import annotations
 
@@ -134,6 +134,8 @@ class Contender:
         that this contender starts with [methods.md 8].
     seeds : int
         Set of start URLs: 0 is the set of the draw; 1, 2, ... are disjoint sets.
+    settings : dict[str, Any]
+        Settings of the crawl, as in ``-s NAME=VALUE``.
     """
 
     __pydantic_config__ = _STRICT
@@ -146,6 +148,7 @@ class Contender:
     budget: _Fetches | None = None
     knows: _Text | None = None
     seeds: WholeNumber = 0
+    settings: _Table = field(default_factory=dict)
 
     @property
     def depends_on(self) -> list[str]:
@@ -286,6 +289,7 @@ class Run:
             "random_state": self.draw,
             "strategy": self.contender.strategy,
             "options": self.contender.options,
+            "settings": self.contender.settings,
             "trained_on": self.trained_on and self.trained_on.conditions,
             "within": self.within and self.within.conditions,
             **({"knows": self.knowledge_from.conditions} if self.knowledge_from else {}),
@@ -348,9 +352,8 @@ class Run:
         settings = {
             "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
             "FOCUSCRAWL_PROGRESS": 0,
-            "FOCUSCRAWL_LIMITS": 0,  # compares the strategies, not the limits
-            "FOCUSCRAWL_NEAR_DUPLICATES": 0,
             "LOG_LEVEL": "WARNING",
+            **self.contender.settings,
         }
         given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
         given += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]

@@ -188,8 +188,8 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 def knowledge_chains(results: Results) -> list[list[str]]:
     """Return lists of strategies (labels) in which each strategy's crawl learns from the previous.
 
-    If several strategies start with knowledge from the same crawl, each of these strategies ends a
-    list of its own.
+    If several strategies start with knowledge from the same crawl, the result has one list for
+    each of these strategies.
     """
     found = []
     for last in results.strategies:

@@ -252,7 +252,7 @@ class Folds:
 
 
 class FoldInstances(NamedTuple):
-    """Instances for cross-validation, each a link target with all links from one fold of pages.
+    """Instances for cross-validation: link targets, with all their links from one fold of pages.
 
     Attributes
     ----------

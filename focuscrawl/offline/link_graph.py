@@ -91,7 +91,7 @@ class CrawlLinks:
         return Sites.by_rule(rule, self.host, self.host_names)
 
     def graph(self, sites: Sites) -> LinkGraph:
-        """Return the links as a `LinkGraph`, with link targets after redirects."""
+        """Return the links as a `LinkGraph`; a link to a redirect leads to the final target."""
         target = self.final_target[self.target]
         return LinkGraph(self.source, target, sites.of_pages, self.relevance)
 

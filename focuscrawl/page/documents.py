@@ -92,7 +92,7 @@ def is_pdf(body: bytes) -> bool:
 
 
 def url_list_kind(body: bytes) -> str | None:
-    """Return whether a response is a site map or a feed; None for other responses.
+    """Return the kind of URL list, site map or feed, in a response; None for other responses.
 
     Returns
     -------

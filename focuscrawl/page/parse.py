@@ -323,7 +323,7 @@ def _alternates(
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return how many of the first texts fit into `MAX_TOTAL_LENGTH` characters in total."""
+    """Return the number of first texts that together have up to `MAX_TOTAL_LENGTH` characters."""
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]

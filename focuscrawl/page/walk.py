@@ -152,7 +152,7 @@ class Outline:
     headings: list[tuple[str, int]] = field(default_factory=list)
 
     def add_link(self, reference: str) -> None:
-        """Add a link that is not a link element, such as a canonical URL, as an empty DOM leaf."""
+        """Add a link that is no ``a`` element, such as a canonical URL, as an empty DOM leaf."""
         self.references.append(reference)
         self.left.append(len(self.leaves))
         self.right.append(len(self.leaves))

@@ -267,7 +267,7 @@ class ChainCRF:
         return self
 
     def set_weights(self, shared: Floats, edge: Floats) -> None:
-        """Set the weights of a fitted model: by group of features, and for transitions."""
+        """Set the weights of a fitted model: of each group of features, and of transitions."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)

@@ -1,8 +1,8 @@
 """Features of the pages and links on a path through a site [C section 3.1].
 
-A feature is a word with the kind of its place, such as a page's title or a link's anchor.
-Relations between URLs and shapes of anchor texts are also features, of the kinds ``page`` and
-``link``.
+A feature is a word together with the kind of place where the word occurs, such as a page's title
+or a link's anchor. Further features, of the kinds ``page`` and ``link``, are the relation between
+two URLs, and the shape of an anchor text.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class FeatureVocabulary:
         return len(self.names)
 
     def rows(self, observed: FeatureKeys) -> SparseRows:
-        """Return the indices of the features that are in the vocabulary, as ascending rows."""
+        """Return the ascending indices of each row's features that are in the vocabulary."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
         width = len(self._keys)

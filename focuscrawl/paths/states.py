@@ -74,8 +74,9 @@ class PathStates:
         A page of state i is i clicks before the next goal page, for i = 1 ... `farthest`. Pages of
         the state `farthest` may be more clicks before the next goal page. A page of state i is
         followed by a page of state i - 1 or by a failure page. Goal pages and failure pages are
-        followed by pages of any state. If `tied` is set, states of similar distance share features
-        in a binary hierarchy. If `tied` is not set, each distance has its own features.
+        followed by pages of any state. If `tied` is set, the states form a binary tree by
+        distance, and all states below a node of the tree share features. If `tied` is not set,
+        each distance has its own features.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -125,7 +126,7 @@ class PathStates:
         return Structure(edges, starts, groups)
 
     def link_states(self, label: int) -> Ints:
-        """Return the states of links to pages of a label, given by its index."""
+        """Return the states of links to pages of the label with a given index."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
@@ -219,9 +220,9 @@ def printed_rewards(
     of links by reward. Equation 4 of [C] is printed with a sum up to k = n, but equation 3 does
     not define R_0, so k = n is left out.
 
-    If `pages_only` is set, the positions of sequences are pages, links are transitions, and the
-    index k of a page in equation 4 starts at 0. If the index k started at 1, the goal state, which
-    occurs only at the last position, would get no reward.
+    If `pages_only` is set, a sequence contains only pages, and links are transitions. The index k
+    in equation 4 then starts at 0. If the index k started at 1, the goal state, which occurs only
+    at the last position, would get no reward.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):

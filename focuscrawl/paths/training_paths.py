@@ -159,7 +159,7 @@ class Walk:
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
 
     def label_page(self, label: str) -> Walk:
-        """Return the walk with a label for the current page, also in saved paths with the page."""
+        """Return the walk with a label for the current page in all paths that contain the page."""
         return replace(
             self,
             labels=(*self.labels[:-1], label),

@@ -1,4 +1,4 @@
-"""Reports on crawls for people and notebooks, from the store of a crawl, which stays unchanged.
+"""Creates reports, for people and notebooks, from the store of a crawl without changing it.
 
 - The modules `summary`, `outcomes` and `status` read the numbers and the state of a crawl without
   pandas and matplotlib, which are slow to import.

@@ -74,7 +74,7 @@ def summarize_start_pages(pages: Sequence[StartPage]) -> str:
 
 
 def host_facts(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
-    """Return the hosts of start pages, and pages that robots.txt forbids, as (name, value)."""
+    """Return facts about hosts of start pages and about robots.txt, as pairs of name and value."""
     hosts = Counter(host(page.url) for page in pages if page.relevance is not None)
     named = [f"{shorten_middle(name, 40)} ({n})" for name, n in hosts.most_common(_HOSTS_SHOWN)]
     more = [f"{len(hosts) - _HOSTS_SHOWN:,} more"] if len(hosts) > _HOSTS_SHOWN else []

@@ -81,7 +81,7 @@ def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
 
 
 def default_window(fetches: int) -> int:
-    """Return the default window of moving averages, a tenth of the fetches, from 10 to 100."""
+    """Return the window of moving averages: a tenth of the fetches, at least 10, at most 100."""
     return min(100, max(10, fetches // 10))
 
 

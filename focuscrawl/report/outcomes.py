@@ -182,7 +182,8 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     The time between two fetches does not count if a run of the crawl started or stopped in
     between, or if the time is longer than `MAX_GAP`. The first fetch of a run is not counted,
     because the store does not contain the start time of the fetch. Fetches can be recorded out of
-    order, so only times that are later than the times of all earlier fetches count.
+    order, so a fetch counts only if its time is later than the times of all fetches recorded
+    before.
     """
     stops = {event.seq for event in History(store).events("start", "stop")}
     times = store.rows("SELECT seq, fetched_at FROM page WHERE seq <= ? ORDER BY seq", (fetched,))
@@ -204,6 +205,6 @@ class Milestone(NamedTuple):
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return the events of a crawl that figures mark, in order, without the first start."""
+    """Return in order the events that figures mark, except the start of the first run."""
     events = History(store).events(*_MILESTONES)
     return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

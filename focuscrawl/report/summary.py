@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
-from focuscrawl.crawl.traps import LIMITED, NEAR_DUPLICATE, RAISED, Quotas
-from focuscrawl.crawl.url_table import url_pattern
+from focuscrawl.crawl.state import is_redirect
+from focuscrawl.crawl.traps import DISCOUNTED, NEAR_DUPLICATE, Discounts
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.report.outcomes import (
@@ -40,10 +42,10 @@ from focuscrawl.report.plain_text import (
 )
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
+from focuscrawl.strategies import find_strategy
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Mapping
     from datetime import timedelta
 
     from focuscrawl.completeness.recall_estimate import RecallEstimate
@@ -51,7 +53,6 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 
-_HOSTS, _PATTERNS = "hosts", "patterns"
 _START = "start"  # kind of the event at the start of a run
 RECENT = 100  #: fetches of the recent harvest rate
 _HOSTS_SHOWN = 5
@@ -84,60 +85,56 @@ class RevisitCounts(NamedTuple):
         return text + (f", {self.unchanged:,} not modified" if self.unchanged else "")
 
 
-def count_trap_events(store: CrawlStore) -> dict[str, int]:
-    """Count the hosts and URL patterns that reached a limit, and other crawler-trap events."""
-    counts: Counter[str] = Counter()
-    for event in History(store).events(LIMITED, RAISED, NEAR_DUPLICATE):
-        name = event.detail.partition(": ")[0]
-        of_limit = _PATTERNS if "/" in name else _HOSTS
-        counts[of_limit if event.kind == LIMITED else event.kind] += 1
-    return dict(counts)
-
-
-def describe_limits(events: Mapping[str, int]) -> str | None:
-    """Return a text about the limits that hosts and URL patterns reached; None without any."""
-    held = [pluralize(events[name], name[:-1]) for name in (_HOSTS, _PATTERNS) if events.get(name)]
-    if not held:
-        return None
-    words = f"{' and '.join(held)} limited"
-    if events.get(RAISED):
-        words += f", limits raised {pluralize(events[RAISED], 'time')}"
-    return words
-
-
 def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
-    """Return the note that the fetch `seq` returned a near-duplicate page; None without a note."""
+    """Return a note if the page of the fetch `seq` is a near-duplicate, or else None."""
     events = History(store).events(NEAR_DUPLICATE)
     return next((event.detail[len(url) + 2 :] for event in events if event.seq == seq), None)
 
 
-def describe_limit(store: CrawlStore, url: str) -> str | None:
-    """Describe the limit on a host or URL pattern that delays a queued URL, or return None.
+def replay_discounts(store: CrawlStore) -> Discounts:
+    """Compute the discounts of hosts and URL patterns from all fetches, as a resumed crawl does.
 
-    The limits on hosts and URL patterns are computed again from all fetches, as when a crawl is
-    resumed.
+    Without an event of a discount, the result has no discounts.
     """
-    history, names = History(store), {host(url), url_pattern(url)}
-    if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
-        return None
-    quota = _replay_quotas(history).closed_quota(url)
-    return None if quota is None else f"held back: {quota.kind} {quota.name}: {quota.description}"
-
-
-def _replay_quotas(history: History) -> Quotas:
-    nothing_new = {event.seq for event in history.events(NEAR_DUPLICATE)}
-    raised_at = Counter(event.seq for event in history.events(RAISED))
+    history, discounts = History(store), Discounts()
+    if not history.events(DISCOUNTED, last=1):
+        return discounts
+    near = {event.seq for event in history.events(NEAR_DUPLICATE)}
     name = {url.id: url.url for url in history.urls()}
-    quotas = Quotas()
+    is_expected = _expects_relevance(store)
     for fetch in history.first_fetches():
-        repeats = fetch.seq in nothing_new or fetch.duplicate_of is not None
-        earns = fetch.relevance > RELEVANT and not repeats
-        referrer = None if fetch.referrer is None else name[fetch.referrer]
-        for _ in quotas.count(fetch.url_text, referrer, earns=earns, repeats=repeats):
-            pass
-        for _ in range(raised_at[fetch.seq]):
-            quotas.raise_limits()
-    return quotas
+        if fetch.error not in URL_LIST_KINDS:
+            discounts.count(
+                fetch.url_text,
+                None if fetch.referrer is None else name[fetch.referrer],
+                score=fetch.score if is_expected else None,
+                relevance=fetch.relevance,
+                moved=is_redirect(fetch.status, fetch.error),
+                repeats=fetch.seq in near or fetch.duplicate_of is not None,
+            )
+    return discounts
+
+
+def _expects_relevance(store: CrawlStore) -> bool:
+    try:
+        return find_strategy(store.identity()["strategy"]).expects_relevance
+    except UserError:  # the strategy is not installed here
+        return False
+
+
+def count_discounted(store: CrawlStore) -> int:
+    """Return the number of queued URLs with a discount."""
+    discounts = replay_discounts(store)
+    hosts = [group.name for group in discounts.groups() if group.halvings]
+    names = json.dumps([*dict.fromkeys(host(f"//{name}") for name in hosts)])
+    urls = store.rows(_QUEUED_OF_HOSTS, {"hosts": names, "queued": schema.QUEUED})
+    return sum(discounts.halvings(url) > 0 for (url,) in urls)
+
+
+_QUEUED_OF_HOSTS = """
+SELECT u.url FROM url u JOIN host h ON h.id = u.host
+WHERE h.name IN (SELECT value FROM json_each(:hosts)) AND u.state = :queued AND u.score IS NOT NULL
+"""
 
 
 def replay_harvest_monitor(store: CrawlStore) -> tuple[HarvestMonitor, list[Diagnosis]]:
@@ -211,7 +208,8 @@ class Summary:
     outcomes: dict[str, int]  #: number of fetches by outcome, see `focuscrawl.report.outcomes`
     links: int  #: links on the fetched pages
     dropped: int  #: links that were not queued
-    traps: dict[str, int]  #: limits and near-duplicates, see `count_trap_events`
+    near_duplicates: int  #: number of near-duplicates of earlier pages
+    discounted: int  #: number of queued URLs whose scores are halved, see `Discounts`
     states: dict[str, int]  #: number of URLs by state, see `focuscrawl.store.schema.STATES`
     time: timedelta  #: crawling time without breaks
     timed_fetches: int  #: fetches in this time
@@ -257,7 +255,8 @@ class Summary:
             outcomes=outcomes,
             links=links,
             dropped=dropped,
-            traps=count_trap_events(store),
+            near_duplicates=len(History(store).events(NEAR_DUPLICATE)),
+            discounted=count_discounted(store),
             states=_states(store),
             time=time,
             timed_fetches=timed,
@@ -329,10 +328,9 @@ class Summary:
         for state in ("unfollowed", "excluded"):
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
+        if self.discounted:
+            frontier += f"; {self.discounted:,} queued URLs discounted for repeats or misses"
         lines.append(("frontier", frontier))
-        limits = describe_limits(self.traps)
-        if limits is not None:
-            lines.append(("limits", limits))
         if self.model:
             lines.append(("model", f"version {self.model}, trained at fetch {self.trained_at:,}"))
         if self.alarm is not None:
@@ -392,10 +390,8 @@ class Summary:
     def _describe_duplicates(self) -> str:
         redirects = pluralize(self.outcomes.get(REDIRECT, 0), "redirect")
         no_html = self.outcomes.get(NO_HTML, 0)
-        near = self.traps.get(NEAR_DUPLICATE, 0)
-        same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (
-            f", {near:,} near-duplicates" if near else ""
-        )
+        near = f", {self.near_duplicates:,} near-duplicates" if self.near_duplicates else ""
+        same = f"{self.outcomes.get(DUPLICATE, 0):,}{near}"
         lists = sum(self.outcomes.get(kind, 0) for kind in URL_LIST_KINDS)
         text = f"{same}; {redirects}, {no_html:,} no HTML"
         return f"{text}, {pluralize(lists, 'site map')} or feeds" if lists else text
@@ -439,7 +435,7 @@ def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the fetches when its training started."""
+    """Return the version of the last model, and the number of fetches before its training."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

@@ -38,7 +38,7 @@ _LARGEST = 2 << 20  # bytes of a page that is parsed to be shown
 
 
 def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
-    """Return the row of a URL in the table ``url``, whether the scheme is http or https.
+    """Return the row of a URL in the table ``url``; the scheme may be http or https.
 
     Raises
     ------
@@ -114,7 +114,7 @@ FROM page p LEFT JOIN url original ON original.id = p.duplicate_of WHERE p.url =
 
 
 def url_facts(store: CrawlStore, text: str) -> dict[str, Any]:
-    """Return the state, the score and the fetch of a URL in time independent of the crawl's size.
+    """Return the state, the score and the fetch of a URL, without reading the whole crawl.
 
     Returns
     -------

@@ -442,7 +442,7 @@ class MappedHost(NamedTuple):
 
 
 class HostMap(NamedTuple):
-    """The hosts with the most relevant pages, and the links between these hosts."""
+    """The hosts with the largest numbers of relevant pages, and the links between these hosts."""
 
     #: the most relevant pages first; with equally many, the fewest fetches first
     hosts: list[MappedHost]
@@ -466,7 +466,7 @@ GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
 
 
 def map_hosts(store: CrawlStore, most: int = HOSTS) -> HostMap:
-    """Return the `most` hosts with the most relevant pages, and the links between the hosts."""
+    """Return `most` hosts with the largest numbers of relevant pages, and links between them."""
     found = [*store.rows(_HOSTS, (RELEVANT, most))]
     place = {row["host"]: i for i, row in enumerate(found)}
     between = store.rows(_LINKS_BETWEEN, {"hosts": json.dumps([*place])})

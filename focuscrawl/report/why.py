@@ -14,10 +14,11 @@ from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
+from focuscrawl.frontier import halve_score
 from focuscrawl.offline.apprentice_training import initial_apprentice
 from focuscrawl.report.outcomes import PAGE, outcome, skipped_hosts
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, printable
-from focuscrawl.report.summary import describe_limit, near_duplicate_note
+from focuscrawl.report.summary import near_duplicate_note, replay_discounts
 from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
@@ -374,11 +375,20 @@ def _describe_queued(store: CrawlStore, row: sqlite3.Row) -> str:
     words = f"queued at rank {ahead + 1:,} of {waiting:,}"
     if level > 1:
         words += f", the same score as {pluralize(level - 1, 'other URL')}"
-    held = describe_limit(store, row["url"])
+    held = _describe_discount(store, row)
     left = skipped_hosts(store).get(host(row["url"]))
     if left is not None:
         held = f"host skipped: {one_line(left, 120)}"
     return words if held is None else f"{words}; {held}"
+
+
+def _describe_discount(store: CrawlStore, row: sqlite3.Row) -> str | None:
+    discounts = replay_discounts(store)
+    reason = discounts.reason(row["url"])
+    if reason is None or row["score"] is None:
+        return None
+    counted = halve_score(row["score"], discounts.halvings(row["url"]))
+    return f"its score {row['score']:.2g} counts as {counted:.2g}, because {reason}"
 
 
 _EXCLUSION = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,15 +10,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from focuscrawl.foundation.urls import host
+from focuscrawl.frontier import halve_scores
 from focuscrawl.rounds.buckets import BucketUrls, Inlinks, load_evidence
 from focuscrawl.rounds.context import CpuTimer
 from focuscrawl.rounds.tables import EVIDENCE, KNOWN, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from focuscrawl.crawl.traps import Quotas
+    from focuscrawl.crawl.traps import Discounts
     from focuscrawl.foundation.arrays import Ints
     from focuscrawl.rounds.context import RoundsContext
 
@@ -87,17 +85,16 @@ def _add_links(context: RoundsContext, bucket: int, round_: int, timer: CpuTimer
     tables.add("urls", bucket, round_, urls.changed_rows(), by_id=True)
     tables.write_json(f"counts/{name}.json", {"known": len(urls)})
     timer.lap("write")
-    quotas, barred = context.quotas(bucket, round_), False
     share = context.fetches // context.buckets + 1
     most = min(context.fetches, _MAX_SHARE * share)
     of_host = most if context.time is None else context.time.fetches
-    best = [*islice(_candidates(urls, quotas, most, of_host), most)]
-    while not best and len(urls.best_queued(1)):
-        quotas.raise_limits()
-        best, barred = [*islice(_candidates(urls, quotas, most, of_host), most)], True
+    best, halvings = _candidates(urls, context.discounts(bucket, round_), most, of_host)
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
-    for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
-        rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
+    for column, values in (
+        ("bucket", np.full(len(rows), bucket, np.int32)),
+        ("halvings", halvings),
+    ):
+        rows = rows.append_column(column, pa.array(values))
     tables.write_table(f"candidates/{name}", rows)
     timer.lap("rank")
 
@@ -121,8 +118,8 @@ def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) ->
     """Return the ids of URLs that need new scores after new links were found, int64 (n,).
 
     A URL gets a new score when the number of links to the URL has doubled, or when a new link has
-    a higher score than the URL. The number of links read for a URL in all rounds is therefore at
-    most twice the number of links to the URL.
+    a higher score than the URL. Over all rounds together, at most twice as many links are read for
+    a URL as lead to the URL.
 
     Parameters
     ----------
@@ -147,8 +144,10 @@ def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) ->
     return touched
 
 
-def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> Iterator[int]:
-    """Yield positions of the best queued URLs whose host and URL pattern are below their limits.
+def _candidates(
+    urls: BucketUrls, discounts: Discounts, most: int, of_host: int
+) -> tuple[list[int], Ints]:
+    """Return positions of the queued URLs with the best discounted scores, and their halvings.
 
     Parameters
     ----------
@@ -157,14 +156,26 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> It
     of_host : int
         Largest number of URLs of one host.
     """
-    looked_at, some = 0, most
-    yielded: Counter[str] = Counter()
-    while len(queued := urls.best_queued(some)[looked_at:]):
-        for at, url in zip(queued.tolist(), urls.urls(queued), strict=True):
-            if yielded[host(url)] < of_host and quotas.closed_quota(url) is None:
-                yielded[host(url)] += 1
-                yield at
-        looked_at, some = some, 2 * some
+    some = most
+    while True:
+        queued = urls.best_queued(some)
+        names = urls.urls(queued)
+        halvings = np.array([discounts.halvings(name) for name in names], np.int64)
+        halvings[urls.score[queued] == np.inf] = 0
+        scores = halve_scores(urls.score[queued], halvings)
+        order = np.lexsort([urls.found[queued], -scores])
+        yielded: Counter[str] = Counter()
+        best: list[int] = []
+        for at in order.tolist():
+            name = host(names[at])
+            yielded[name] += 1
+            if yielded[name] <= of_host:
+                best.append(at)
+        # other URLs have scores of at most the last one
+        is_sure = len(best) >= most and scores[best[most - 1]] >= urls.score[queued[-1]]
+        if is_sure or len(queued) < some:
+            return queued[best[:most]].tolist(), halvings[best[:most]]
+        some *= 2
 
 
 def learn(context: RoundsContext, round_: int) -> dict[str, Any]:

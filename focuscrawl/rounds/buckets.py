@@ -1,4 +1,4 @@
-"""The URLs and links of a bucket (group of hosts), and limits on hosts and URL patterns."""
+"""The URLs and links of a bucket (group of hosts), and discounts of hosts and URL patterns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from focuscrawl.crawl.state import CrawlState
-    from focuscrawl.crawl.traps import Quotas
+    from focuscrawl.crawl.traps import Discounts
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.tables import Tables
@@ -201,32 +201,23 @@ class RoundUrls(UrlTable):
             self.first.add(number)
 
 
-class RoundLimits(Traps):
-    """Limits on hosts and URL patterns, which apply to all rounds of a crawl together.
+class RoundTraps(Traps):
+    """Discounts of hosts and URL patterns over all rounds.
 
     Parameters
     ----------
     before : callable
-        Returns the limits as they were before the round.
+        Returns the discounts as they were before the round.
     """
 
-    def __init__(self, crawl: CrawlState, before: Callable[[], Quotas]) -> None:
+    def __init__(self, crawl: CrawlState, before: Callable[[], Discounts]) -> None:
         super().__init__(crawl)
         self._before = before
 
     def reset(self) -> None:
-        """Reset the limits on hosts and URL patterns to their values before the round."""
+        """Restore the discounts as they were before the round."""
         super().reset()
-        self.quotas = self._before()
-
-    def readmit(self) -> bool:
-        """Empty the frontier if limits on hosts or URL patterns defer all queued URLs."""
-        frontier = self._crawl.frontier
-        if not frontier.all_deferred:
-            return False
-        for number in frontier.deferred().tolist():
-            frontier.remove(number)
-        return True
+        self.discounts = self._before()
 
 
 class Inlinks:

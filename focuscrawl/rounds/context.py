@@ -13,7 +13,7 @@ from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
 from focuscrawl.crawl.duplicates import MAX_NAMING, Duplicates, is_sketch, shorten
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.traps import NearDuplicates, Quotas
+from focuscrawl.crawl.traps import Discounts, NearDuplicates
 from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.foundation.user_input import number
@@ -168,15 +168,10 @@ class RoundsContext:
         strategy.adopt(lesson)
         return lesson
 
-    def quotas(self, bucket: int, until: int) -> Quotas:
-        """Return the limits on hosts and URL patterns of a bucket after a round of fetches."""
-        names = self.tables.bucket_tables("quotas", bucket, until)
-        if not names:
-            return Quotas()
-        name = names[-1].replace("quotas/", "ended/", 1)
-        ended = self.tables.read_json(f"{name}.json", "generosity")
-        assert ended is not None
-        return Quotas.from_rows(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
+    def discounts(self, bucket: int, until: int) -> Discounts:
+        """Return the discounts of hosts and URL patterns of a bucket after a round."""
+        names = self.tables.bucket_tables("discounts", bucket, until)
+        return Discounts.from_rows(self.tables.read(names[-1]).to_pylist() if names else ())
 
     def outcomes(self, bucket: int, until: int) -> tuple[str, bytes] | None:
         """Return the file with the rates of relevant fetches per directory and URL pattern.
@@ -210,10 +205,10 @@ def content_bucket(content: int, buckets: int) -> int:
 class BucketDuplicates(Duplicates):
     """Detects duplicates of pages that any earlier round (batch of fetches) has fetched.
 
-    All URLs of a page are on one host, so the bucket (group of hosts) with this host stores the
-    URLs. The function `content_bucket` divides content ids among the buckets. Content ids are read
-    on demand. Equal pages that are fetched for different buckets in the same round (batch of
-    fetches) are not detected.
+    All URLs under which a page was fetched are on one host, so the bucket (group of hosts) of the
+    host stores the URLs. The function `content_bucket` divides content ids among the buckets.
+    Content ids are read on demand. Equal pages that are fetched for different buckets in the same
+    round (batch of fetches) are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -266,7 +261,7 @@ class _PageIndex:
         self._ids, self._rows = ids[order], rows[order]
 
     def pages(self, id_: int, most: int) -> list[dict[str, Any]]:
-        """Return the table rows of the first pages with a given id."""
+        """Return the table rows of the first pages that were fetched with a given content id."""
         start, end = np.searchsorted(self._ids, id_), np.searchsorted(self._ids, id_, "right")
         rows = np.sort(self._rows[start : min(end, start + most)])
         tables = np.searchsorted(self._starts, rows, side="right") - 1

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 
 from focuscrawl.crawl.assembly import check_config
@@ -27,6 +26,7 @@ from focuscrawl.foundation.user_input import (
     validate,
     whole_number,
 )
+from focuscrawl.frontier import halve_scores
 from focuscrawl.rounds.bucket_update import learn
 from focuscrawl.rounds.buckets import bucket_of
 from focuscrawl.rounds.context import CpuTimer, load_context
@@ -320,19 +320,13 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
 
 
 def choose_urls(tables: Tables, n_buckets: int, number: int, most: int) -> list[int]:
-    """Select the URLs for the next round of fetches from the candidates of all buckets of hosts.
-
-    URLs beyond the limits of their host or URL pattern are selected only if all candidates are
-    beyond the limits.
-    """
+    """Select the best `most` candidates for a round; return the buckets of the selected URLs."""
     name = f"chosen/{number:05}"
     if not tables.has(name):
         buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(n_buckets)]
         found = pa.concat_tables([CHOSEN.empty_table(), *map(tables.read, buckets)])
-        free = found.filter(pc.invert(found["barred"]))
-        found = free if len(free) else found
-        columns = (found["found"], pc.negate(found["score"]))
-        best = np.lexsort([each.to_numpy() for each in columns])[:most]
+        scores = halve_scores(found["score"].to_numpy(), found["halvings"].to_numpy())
+        best = np.lexsort([found["found"].to_numpy(), -scores])[:most]
         tables.write_table(name, found.take(pa.array(best)))
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
 

@@ -23,7 +23,7 @@ from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.buckets import (
     BucketUrls,
     Inlinks,
-    RoundLimits,
+    RoundTraps,
     RoundUrls,
     bucket_of,
     load_evidence,
@@ -37,7 +37,7 @@ from focuscrawl.rounds.context import (
     content_id,
 )
 from focuscrawl.rounds.live_rounds import fetch_live, keep_recordings
-from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
+from focuscrawl.rounds.tables import CONTENT, DISCOUNT, EVIDENCE, NAME, PAGE
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import CrawlConfig
     from focuscrawl.crawl.assembly import CheckedConfig
-    from focuscrawl.crawl.traps import Quotas
+    from focuscrawl.crawl.traps import Discounts
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.store import CrawlStore
@@ -71,20 +71,20 @@ class RoundOutput(Part):
         context: RoundsContext,
         where: tuple[int, int],
         urls: RoundUrls,
-        limits: RoundLimits,
+        traps: RoundTraps,
     ) -> None:
         self._crawl = crawl
         self._context = context
         self._where = where
         self._urls = urls
-        self._limits = limits
+        self._traps = traps
 
     def release(self) -> None:
         """Write all tables unless the crawl was interrupted or failed."""
         stop = self._crawl.stop_reason
         if stop is None or stop in _FAILURES:
             return
-        crawl, urls, quotas = self._crawl, self._urls, self._limits.quotas
+        crawl, urls = self._crawl, self._urls
         queued = crawl.frontier.queued().tolist()
         urls.first |= {number for number in queued if crawl.frontier.score(number) == math.inf}
         keep_recordings(self._context.tables, crawl.folder.path, *self._where)
@@ -97,8 +97,7 @@ class RoundOutput(Part):
             others=urls.decided(),
             pages=[*page_rows(crawl)],
             excluded=excluded_urls(urls),
-            limits=[*quotas.rows()],
-            generosity=quotas.multiplier,
+            discounts=[*self._traps.discounts.rows()],
             judged=_judged(crawl),
         )
 
@@ -113,8 +112,7 @@ def write_tables(
     others: Iterable[int],
     pages: Sequence[Mapping[str, Any]],
     excluded: Iterable[str],
-    limits: Sequence[Mapping[str, Any]],
-    generosity: int,
+    discounts: Sequence[Mapping[str, Any]],
     judged: bytes,
 ) -> None:
     """Write the tables of one round (batch) and one bucket (group of hosts), the pages last.
@@ -127,8 +125,8 @@ def write_tables(
         Fetches whose links are written.
     first, others : collection of int
         Ids of further URLs to write; the frontier returns URLs in `first` before all links.
-    pages, excluded, limits
-        Rows of `PAGE`; URLs that may not be fetched; rows of `QUOTA`.
+    pages, excluded, discounts
+        Rows of `PAGE`; URLs that may not be fetched; rows of `DISCOUNT`.
     """
     (bucket, round_), tables = where, context.tables
     name = f"{bucket:03}/{round_:05}"
@@ -140,9 +138,8 @@ def write_tables(
             contents.setdefault(to, []).append(page)
     for to, rows in contents.items():
         tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
-    tables.write(f"quotas/{name}", QUOTA, limits)
-    ended = {"excluded": sorted(map(hashed_id, excluded)), "generosity": generosity}
-    tables.write_json(f"ended/{name}.json", ended)
+    tables.write(f"discounts/{name}", DISCOUNT, discounts)
+    tables.write_json(f"ended/{name}.json", {"excluded": sorted(map(hashed_id, excluded))})
     tables.write_bytes(f"judged/{name}", judged)
     tables.write_bytes(f"outcomes/{name}", crawl.strategy.export_outcomes() or b"")
     tables.write(f"pages/{name}", PAGE, pages)
@@ -303,17 +300,11 @@ def open_round(context: RoundsContext, bucket: int, round_: int, config: CrawlCo
         duplicates=BucketDuplicates(context, bucket, before, urls),
     )
 
-    def limits_before() -> Quotas:
-        quotas = context.quotas(bucket, before)
-        while any(quotas.closed_quota(row["url"]) for row in chosen if row["score"] != np.inf):
-            quotas.raise_limits()  # as when the URLs were selected
-        return quotas
-
-    limits = RoundLimits(crawl, limits_before)
-    output = RoundOutput(crawl, context, (bucket, round_), urls, limits)
+    traps = RoundTraps(crawl, lambda: context.discounts(bucket, before))
+    output = RoundOutput(crawl, context, (bucket, round_), urls, traps)
     near = [BucketNearDuplicates(crawl, tables, bucket, before)] if config.near_duplicates else []
     ends = [] if context.time is None else [RoundTimeout(context.time.seconds)]
-    crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
+    crawl.parts = [*ends, StopRules(crawl), *near, traps, output]
     restore(crawl)
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
@@ -354,8 +345,8 @@ def import_crawl(context: RoundsContext, bucket: int, round_: int) -> dict[str, 
         The folder contains no crawl, another crawl, a running crawl or a damaged one.
     """
     assert context.folder is not None
-    with _restored(context, Path(context.folder)) as (crawl, quotas):
-        _write_buckets(context, (bucket, round_), crawl, quotas)
+    with _restored(context, Path(context.folder)) as (crawl, discounts):
+        _write_buckets(context, (bucket, round_), crawl, discounts)
         done = {"bucket": bucket, "fetched": crawl.fetched, "relevance": crawl.relevance_sum}
         return done | {"excluded": len(excluded_urls(crawl.urls))}
 
@@ -377,18 +368,18 @@ def open_crawl_folder(
 
 
 def _write_buckets(
-    context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas: Quotas
+    context: RoundsContext, where: tuple[int, int], crawl: Crawl, discounts: Discounts
 ) -> None:
     urls, buckets = crawl.urls, context.buckets
     pages: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
     excluded: list[list[str]] = [[] for _ in range(buckets)]
-    limits: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
+    of_bucket: list[list[dict[str, Any]]] = [[] for _ in range(buckets)]
     for page in page_rows(crawl):
         pages[bucket_of(page["url"], buckets)].append(page)
     for url in excluded_urls(urls):
         excluded[bucket_of(url, buckets)].append(url)
-    for row in quotas.rows():
-        limits[hashed_id(row["name"].partition("/")[0]) % buckets].append(row)
+    for row in discounts.rows():
+        of_bucket[bucket_of(f"//{row['name']}", buckets)].append(row)
     judged, queued = _judged(crawl), crawl.frontier.queued().tolist()
     first = [number for number in queued if crawl.frontier.score(number) == np.inf]
     for bucket in range(buckets):
@@ -402,8 +393,7 @@ def _write_buckets(
             others=range(len(urls)) if own else (),
             pages=pages[bucket],
             excluded=excluded[bucket],
-            limits=limits[bucket],
-            generosity=quotas.multiplier,
+            discounts=of_bucket[bucket],
             judged=judged if own else b"",
         )
 
@@ -422,7 +412,7 @@ def _fetches(crawl: Crawl, bucket: int, buckets: int) -> list[StoredFetch]:
 
 
 @contextmanager
-def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quotas]]:
+def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Discounts]]:
     """Restore a crawl for reading."""
     checked = context.checked
     with open_crawl_folder(checked, path) as (folder, store):
@@ -440,6 +430,6 @@ def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quota
         crawl.parts = [NearDuplicates(crawl), traps]
         try:
             restore(crawl)
-            yield crawl, traps.quotas
+            yield crawl, traps.discounts
         finally:
             crawl.writer.close()

@@ -10,8 +10,8 @@
     ``known/B/R``           the URLs of each page of the bucket, for duplicate detection
     ``contents/B/R``        content ids of pages of all buckets
     ``pages/B/R``           the fetches of a round
-    ``quotas/B/R``          counts of fetches and relevant pages by host and URL pattern
-    ``ended/B/R.json``      URLs that may not be fetched; the multiplier of the limits
+    ``discounts/B/R``       the last fetches of hosts and URL patterns, see `DISCOUNT`
+    ``ended/B/R.json``      URLs that may not be fetched
     ``candidates/B/R``      the best queued URLs after a round
     ``counts/B/R.json``     number of known URLs
     ``chosen/R``            URLs selected for a round
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _MERGED = ("urls", "evidence", "known", "contents")
 _LAST = {
     "candidates": ".parquet",
-    "quotas": ".parquet",
+    "discounts": ".parquet",
     "outcomes": "",
 }  #: only the last file counts
 _LARGEST = 1 << 26  # bytes in memory of a merged table without outdated rows
@@ -136,20 +136,20 @@ PAGE = pa.schema(
         ("dropped", pa.int32()),
     ]
 )
-QUOTA = pa.schema(  # see `focuscrawl.crawl.traps.Quota`
+DISCOUNT = pa.schema(  # see `focuscrawl.crawl.traps.Group`
     [
         ("name", pa.string()),
-        ("fetched", pa.int64()),
-        ("earned", pa.int64()),
-        ("repeats", pa.int64()),
-        ("closed", pa.bool_()),
+        ("fetches", pa.float64()),
+        ("repeats", pa.float64()),
+        ("misses", pa.float64()),
+        ("halvings", pa.int64()),
     ]
 )
 CHOSEN = pa.schema(
     [
         *(field for field in URL if field.name != "relevance"),
         ("bucket", pa.int32()),
-        ("barred", pa.bool_()),  # all candidates of the bucket are beyond the limits
+        ("halvings", pa.int64()),  # how often the score is halved
     ]
 )
 
@@ -208,7 +208,7 @@ class Tables:
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a local file from the byte `first` on; return the number of copied bytes."""
+        """Copy a local file from byte `first` on into the tables; return how many bytes."""
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
             shutil.copyfileobj(source, file, _COPY_BYTES)
@@ -431,9 +431,9 @@ class Tables:
     ) -> None:
         """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Because files are merged, each row is written about log2(rounds) times [1]_. A task needs
-        no more memory than for a table of 64 MiB. Files that were merged are kept until the round
-        of fetches is over, see `remove_obsolete`.
+        Because files are merged, each row is written about log2(rounds) times [1]_. A task never
+        needs more memory than a table of 64 MiB does. Files that were merged are kept until the
+        round of fetches is over, see `remove_obsolete`.
 
         Parameters
         ----------

@@ -284,7 +284,7 @@ INSERT = {
 
 
 class Column(NamedTuple):
-    """A column of a table; `is_indexed` is True if an index finds its minimum and maximum."""
+    """A column of a table; `is_indexed` is True if the column has an index."""
 
     table: str
     name: str

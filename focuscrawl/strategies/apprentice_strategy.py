@@ -1,4 +1,4 @@
-"""The strategy ``apprentice``, which learns while the crawl runs which links to follow [A02]."""
+"""The strategy ``apprentice``, which learns during the crawl which links to follow [A02]."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ class ApprenticeStrategy(Strategy):
         return Expansion(link_scores, urls, _rounded(scores), memo=features.to_bytes())
 
     def score_at_request(self, url: int, score: float) -> float:
-        """Return the score by the present model and relevance rates; `score` without known links.
+        """Return the score by the present model and rates; `score` if no link is known.
 
-        The frontier has the score from when the last link to the URL was found, or from the last
-        training.
+        The score in the frontier may be older: it was computed when the last link to the URL was
+        found, or after the last training.
         """
         present = self._apprentice.score(url)
         return score if present is None else present

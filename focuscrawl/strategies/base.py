@@ -240,14 +240,6 @@ class Strategy(ABC):
             Id of an earlier page with the same content.
         """
 
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the value of a fetched page in [0, 1], by default its relevance.
-
-        Pages with a value above 1/2 extend the limits on their host and URL pattern
-        (`focuscrawl.crawl.traps`).
-        """
-        return relevance
-
     def score_after_failure(self, url: int, score: float) -> float:
         """Return the new score of a URL that is queued again after a failed fetch."""
         return score
@@ -314,7 +306,7 @@ class Strategy(ABC):
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split a page's memo (stored bytes) by groups of links; by default, repeat the memo.
+        """Split a page's memo by groups of links; by default, every group gets the whole memo.
 
         The method `split_memo` may run in any thread.
 

@@ -167,7 +167,7 @@ class BreadthFirst(LinkStrategy):
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Return the same score for every link."""
-        return np.zeros(len(page.links))
+        return np.ones(len(page.links))
 
 
 class Random(LinkStrategy):

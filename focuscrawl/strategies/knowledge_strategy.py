@@ -55,8 +55,9 @@ class Learnable(LinkStrategy):
 
     The score of a URL is the maximum score of all links to the URL. R(u) is the relevance of the
     linking page u. The parameter `page` can replace R(u) by the similarity of the page and the
-    keywords, as in the paper of Angkawattanawit and Rungsawang. A first crawl uses the parameter
-    `keywords`, or else keywords from the sources in the parameter `first`.
+    keywords, as in the paper of Angkawattanawit and Rungsawang. A first crawl uses the keywords in
+    `keywords`. If `keywords` is not set, the crawl takes keywords from the sources that `first`
+    names.
 
     Parameters
     ----------
@@ -130,7 +131,7 @@ class Learnable(LinkStrategy):
                 self._start_page_counts = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`; a relevant start page first adds keywords."""
+        """Score the links of `page`; if it is a relevant start page, add its keywords before."""
         memo = None
         if self._start_page_counts is not None and not page.depth and page.relevance > RELEVANT:
             words = sorted(distinct_words([page.view.title, *page.view.headings]))
@@ -230,10 +231,6 @@ class CorrectedStrategy(Strategy):
         """Pass the outcome of a fetch to the wrapped strategy."""
         self._learner.observe(url, relevance, duplicate_of)
 
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the value of a page, as computed by the wrapped strategy."""
-        return self._learner.page_value(url, relevance)
-
     def is_training_due(self) -> bool:
         """Return whether the wrapped strategy should start a training."""
         return self._learner.is_training_due()
@@ -268,7 +265,7 @@ class CorrectedStrategy(Strategy):
         return adopted_at
 
     def rescore(self) -> Scores:
-        """Return the scores of all URLs with links."""
+        """Return the scores of all URLs to which links are known."""
         return self._corrected(self._learner.rescore())
 
     def _look_up(self, targets: Ints) -> None:

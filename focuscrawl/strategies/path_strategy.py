@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Paths(Strategy):
-    """The score of a URL is the expected reward of the paths to the URL, by a path model.
+    """The score of a URL is the reward that a path model expects from the paths to the URL.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
     path model computes the relevance of a page from the page alone, and the scores of URLs from
@@ -96,15 +96,10 @@ class Paths(Strategy):
             printed=printed_scores,
             adapt=adapt,
         )
-        self._page_values: dict[int, float] = {}
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Record a fetch."""
         self._forager.record_fetch(url)
-
-    def page_value(self, url: int, relevance: float) -> float:
-        """Return the probability that a page is not a failure page, given the path to the page."""
-        return self._page_values.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page` and their targets."""
@@ -126,7 +121,6 @@ class Paths(Strategy):
             onward *= self._model.domain_factors(page.view, start, page.links)[:, None]
         labels = onward.astype(np.float32)
         goal, fail = belief.mean(axis=0)[:2].tolist()
-        self._page_values[page.url] = 1.0 - fail
         rows = labels.reshape(-1, labels.shape[2])
         reward = float(belief.mean(axis=0) @ self._model.rewards)
         of_links = [page.view.links.urls[i] for i in page.links.tolist()] if self._adapt else []
@@ -140,7 +134,6 @@ class Paths(Strategy):
         """Add the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)
-        self._page_values[page.url] = 1.0 - memo.fail
         self._forager.add_page(page.url, memo.referrer, memo.url)
         self._forager.record_page(page.url, memo.goal, memo.reward)
         links = len(page.targets)

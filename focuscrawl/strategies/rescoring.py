@@ -1,4 +1,4 @@
-"""The base class of strategies that re-score the whole frontier, and a log of the crawl."""
+"""A base class of strategies that re-score the whole frontier; a log of the crawl."""
 
 from __future__ import annotations
 

@@ -254,7 +254,7 @@ def _is_equal(given: str | None, secret: str) -> bool:
 
 
 class AccessMiddleware:
-    """ASGI middleware that refuses requests by `Access`, and adds headers to every response.
+    """ASGI middleware that refuses requests as `Access` decides, and adds headers to responses.
 
     The middleware removes `Access.base`, a secret prefix, from paths before routing.
     """

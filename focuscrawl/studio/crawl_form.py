@@ -82,10 +82,9 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     """Parse and check the form of a new crawl; raise `UserError` if a value is invalid.
 
     The form has the fields ``name``, ``budget``, ``web`` (empty for the live Web), ``strategy``,
-    and the fields in `SETTINGS`. The fields ``critic`` and ``topic`` (classes of the critic), or
-    the field ``of`` (a value of `encode_class`), contain the critic and the topic. The field
-    ``seeds`` contains the start URLs, or the field ``definition`` names a topic definition with
-    seeds.
+    and the fields in `SETTINGS`. The critic and the topic are in the fields ``critic`` and
+    ``topic``, or together in the field ``of`` (a value of `encode_class`). The field ``seeds``
+    contains the start URLs, or the field ``definition`` names a topic definition with seeds.
     """
     name = _parse_name(folder, text_value(values, "name"))
     definition = text_value(values, "definition")
@@ -341,7 +340,7 @@ class OutlookRunner:
         atexit.register(self.cancel)
 
     def get(self, crawl: NewCrawl, *, start: bool) -> StartPagesResult | None:
-        """Return the result for a form, or None; `start` runs ``focuscrawl plan`` if needed."""
+        """Return a form's result or None; if `start` is True, may run ``focuscrawl plan``."""
         given = [each for each in crawl.arguments if each.startswith(_OUTLOOK_ARGUMENTS)]
         given += [] if crawl.seeds else crawl.seeds_argument
         key = (*given, *crawl.seeds)

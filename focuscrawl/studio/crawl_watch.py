@@ -38,9 +38,9 @@ SHOWN = 10  #: hosts
 class BestHosts:
     """Counts fetches and total relevance of hosts, and keeps the hosts with the highest totals.
 
-    The relevance totals of hosts never decrease, so only the ten highest totals are kept in order.
-    With more than 10,000 hosts, the half with the lowest totals is dropped. If a dropped host is
-    fetched again, its total starts at 0.
+    The relevance totals of hosts never decrease, so it is enough to keep the ten highest totals
+    sorted. With more than 10,000 hosts, the half with the lowest totals is dropped. If a dropped
+    host is fetched again, its total starts at 0.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class EventLog:
         return redefined
 
     def pop_overtaken(self, seq: int) -> str | None:
-        """Return the busy host that had a better link at a fetch, and forget the host."""
+        """Return the busy host whose better link waited during a fetch, and remove the entry."""
         return self._overtaken.pop(seq, None)
 
 

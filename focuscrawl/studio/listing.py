@@ -103,7 +103,7 @@ def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
 
 
 def send_command(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
-    """Send a command to pause, resume or stop to a crawl; return its `crawl_summary`."""
+    """Pause, resume or stop a crawl; return its `crawl_summary`."""
     control = named.control
     if wanted is Command.RUN and control.command is not Command.PAUSE:
         raise UserError(f"{named.name} is not paused, so it cannot be resumed")

@@ -100,12 +100,12 @@ class StudioContext:
     def page_endpoint(
         self, template: str, values: Callable[[Request], Mapping[str, Any]]
     ) -> Endpoint:
-        """Return an endpoint that renders a template with the values of a request."""
+        """Return an endpoint that renders a template with the values computed for a request."""
         return lambda request: self.render(template, values(request))
 
 
 def json_endpoint(values: Callable[[Request], Any]) -> Endpoint:
-    """Return an endpoint that responds with the values of a request as JSON."""
+    """Return an endpoint that responds with the values computed for a request, as JSON."""
     return lambda request: JSONResponse(values(request))
 
 
@@ -118,7 +118,7 @@ def accepted_response(found: Any, headers: Mapping[str, str] | None = None) -> J
 
 
 def post_route(path: str, endpoint: Callable[[Request, Mapping[str, Any]], Response]) -> Route:
-    """Return a route for POST requests, which runs `endpoint` with the values in a thread.
+    """Return a route for POST requests that calls `endpoint` with the posted values in a thread.
 
     The posted values are a JSON object or the fields of a form. The value of a form field is a
     string, or a list of strings if the field is repeated. Invalid values, and text with NUL

@@ -297,7 +297,7 @@ def _load_tree(spec: str, _changed: int) -> Taxonomy:
 
 
 class ExampleQueue:
-    """The fetched example pages of topics that a person has not judged yet.
+    """For each topic, the fetched example pages that no person has judged yet.
 
     Skipped pages are shown again after a restart of the studio.
     """

@@ -80,9 +80,9 @@ def lies_under(path: str, topics: Iterable[str]) -> bool:
 class Sampling(NamedTuple):
     """Samples the example URLs of large topics uniformly, by keeping the smallest hashes.
 
-    The k smallest hashes of a union of sets are among the k smallest hashes of each set. So the
-    URLs of a topic can be sampled during reading, and again after topics are merged, with the same
-    result as sampling once at the end.
+    Each of the k smallest hashes of a union of sets is among the k smallest hashes of the set that
+    contains it. So the URLs of a topic can be sampled during reading, and again after topics are
+    merged, with the same result as sampling once at the end.
 
     Attributes
     ----------

@@ -288,7 +288,7 @@ class ExtractorPool:
         self.close()
 
     def start(self) -> None:
-        """Start a child process, which otherwise starts with the first page."""
+        """Start a child process now, instead of when the first page is extracted."""
         with self._worker() as worker:
             worker.start()
 

@@ -35,7 +35,7 @@ _OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
 
 
 class UnreadableError(Exception):
-    """A record of a WARC file that the index lists cannot be read."""
+    """A WARC record that is listed in the index cannot be read."""
 
 
 class ArchiveWeb:

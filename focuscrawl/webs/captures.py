@@ -53,9 +53,9 @@ _SESSION_QUERY = re.compile(
 def surt(url: str) -> str:
     """Return the index key of a normalised URL, such as ``com,example)/a?b=1``.
 
-    The crawler Heritrix introduced such keys for archive indexes (Sort-friendly URI Reordering
-    Transform, SURT). The Python package ``surt`` computes the same keys, but has an AGPL licence
-    and no wheel.
+    The crawler Heritrix introduced SURT keys (Sort-friendly URI Reordering Transform) for archive
+    indexes. The Python package ``surt`` computes the same keys, but has an AGPL licence and no
+    wheel.
     """
     name = host(url)
     rest = url.partition("://")[2][len(name) :].partition("#")[0]
@@ -226,11 +226,11 @@ def select_captures(
 ) -> dict[str, Capture]:
     """Return the best capture (index entry) of each URL, in a dict by URL without scheme.
 
-    A page is preferred to a redirect, and a redirect to an error. Among captures of equal status,
-    a record with a body is preferred to a revisit record, and then the latest capture is
-    preferred. Responses with status 304, and redirects from ``http`` to ``https`` of the same URL,
-    are skipped. Responses to methods other than GET, to whose keys pywb adds ``__wb_method``, are
-    also skipped. The attribute `url` of the returned captures is normalised.
+    A page is preferred to a redirect, and a redirect is preferred to an error. Among captures of
+    equal status, a record with a body is preferred to a revisit record, and then the latest
+    capture is preferred. Responses with status 304, and redirects from ``http`` to ``https`` of
+    the same URL, are skipped. Responses to methods other than GET, to whose keys pywb adds
+    ``__wb_method``, are also skipped. The attribute `url` of the returned captures is normalised.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Parses and decodes recorded HTTP responses.
 
-Parsing and decoding are lenient, because crawlers record truncated bodies, and decoded bodies with
-the headers of encoded bodies. Decoding stops at the size limit of a crawl, because 98 kB of brotli
-data may expand to a gigabyte.
+Parsing and decoding are lenient, because crawlers record truncated bodies, and record decoded
+bodies with headers that name an encoding. Decoding stops at the size limit of a crawl, because 98
+kB of brotli data may expand to a gigabyte.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def open_webs(of_file: str | None, where: object, typed: Iterable[str | None]) -
 
 
 def check_web_from_file(spec: str, where: object) -> None:
-    """Raise `UserError` for a web in a file that only the user may name.
+    """Raise `UserError` if a file names a web that only the user may name.
 
     A file may name only webs that are regular local files (recordings or indexes), so an untrusted
     file cannot make the program connect to a server or wait forever.

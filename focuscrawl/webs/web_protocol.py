@@ -81,7 +81,7 @@ class Source(Protocol):
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
         """Return each normalised URL as the source spells it; None for unknown URLs.
 
-        A URL with ``http`` or ``https`` is returned with the scheme of the recorded URL.
+        The scheme of the result, ``http`` or ``https``, is the scheme of the recorded URL.
         """
         ...
 

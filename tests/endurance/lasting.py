@@ -18,7 +18,7 @@ _KEPT = {
     "frontier": "SELECT * FROM frontier ORDER BY url",
     "models": "SELECT * FROM models ORDER BY version",
     "memos": "SELECT seq, data FROM memo ORDER BY seq",
-    "limits": """SELECT seq, kind, detail FROM events
+    "events": """SELECT seq, kind, detail FROM events
         WHERE kind NOT IN ('start', 'seeds', 'stop') ORDER BY id""",
 }
 

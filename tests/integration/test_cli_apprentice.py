@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from focuscrawl.apprentice.apprentice import read_apprentice
 from focuscrawl.apprentice.learners import unpack_options
+from focuscrawl.errors import UserError
 
-from .running import DEMO, Kept, crawl, refused
+from .running import DEMO, ROOT, Kept, crawl, refused
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 
@@ -37,6 +38,22 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for strategy in ("best-first", "apprentice"):
         crawl(folder / strategy, **DEMO, budget=80, strategy=strategy)
     return folder
+
+
+def test_a_crawl_begins_with_the_apprentice_of_the_demo(
+    first: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its features are those that are extracted today, or it would be of no use."""
+    given = {**DEMO, "apprentice": "models/demo-apprentice", "budget": 80}
+    kept = crawl(tmp_path / "crawl", **given).kept
+    assert mean_relevance(kept) > mean_relevance(Kept(first / "apprentice")) + 0.02
+    before = read_apprentice(ROOT / "models" / "demo-apprentice")
+    assert dict(kept.query("SELECT key, value FROM meta"))["apprentice"]
+    # by its name in any folder, as the critic
+    monkeypatch.chdir(tmp_path)
+    assert read_apprentice(Path("models/demo-apprentice")) == before
+    with pytest.raises(UserError, match="contains no apprentice"):
+        read_apprentice(Path("models/none"))
 
 
 def test_the_second_crawl_begins_with_what_the_first_learned(first: Path, tmp_path: Path) -> None:

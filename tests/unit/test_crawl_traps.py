@@ -1,22 +1,21 @@
-"""Hosts and patterns earn their fetches; what does not is deferred, and never lost."""
+"""URLs of hosts and patterns that keep no promises count less, and are never lost."""
 
 from __future__ import annotations
 
 import random
 from contextlib import closing
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from focuscrawl.crawl import state
-from focuscrawl.crawl.traps import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
+from focuscrawl.crawl.traps import PRIOR, Discounts
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
-from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.baselines import BestFirst
 
-from .shelves import Shelf, answer, at, crawled, given_out, open_crawl, run, urls
+from .shelves import Shelf, at, crawled, given_out, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,61 +49,60 @@ def crawl(folder: Path, web: Shelf, fetches: int = 10_000, **plan: Any) -> list[
     return urls(visits)
 
 
-def test_a_calendar_gets_its_first_fetches_and_waits(tmp_path: Path) -> None:
+def test_a_calendar_sinks_below_the_articles(tmp_path: Path) -> None:
     order = crawl(tmp_path, calendar())
-    assert sum("month=" in url for url in order[: FIRST_OF_PATTERN + 61]) == FIRST_OF_PATTERN
+    # 60 articles, and the months until the loss of each, 0.7, amounts to half of all promises
+    assert all("month=" in url for url in order[1:14])
+    assert all("articles" in url for url in order[14:74])
     assert len(order) == len(set(order)) == 1 + MONTHS + 60  # nothing is lost
-    (seq, detail), *_ = events(tmp_path, "limited")
-    assert seq == 1 + FIRST_OF_PATTERN
-    assert detail.startswith("a.example/*?month: 30 fetches, 0 relevant pages")
-    assert [seq for seq, _ in events(tmp_path, "raised")] == [91, 121, 181, 301]
+    words = "the last fetches of a.example/*?month had 0.70 less relevance than their scores"
+    assert events(tmp_path, "discounted")[0] == (14, f"{words} on average")
 
 
 def test_without_limits_it_comes_first(tmp_path: Path) -> None:
     order = crawl(tmp_path, calendar(), limits=False)
     assert all("month=" in url for url in order[1 : MONTHS + 1])
-    assert not events(tmp_path, "limited")
+    assert not events(tmp_path, "discounted")
 
 
-class Diarist(BestFirst):
-    """To whom a month is worth a fetch, although it is not on the topic."""
-
-    def page_value(self, url: int, relevance: float) -> float:
-        return 1.0 - relevance
-
-
-def test_a_strategy_may_say_what_earns(tmp_path: Path) -> None:
-    opened = open_crawl(tmp_path, calendar(), "/")
-    opened.strategy = Diarist(StrategyContext(opened.critic, 0, opened.web))
-    order = urls(run(opened))
-    opened.close("over")
+def test_scores_that_promise_no_relevance_are_not_broken(tmp_path: Path) -> None:
+    order = crawl(tmp_path, calendar(), strategy="breadth-first")
     assert all("month=" in url for url in order[1 : MONTHS + 1])
-    (seq, detail), *_ = events(tmp_path, "limited")
-    assert seq == 1 + MONTHS + FIRST_OF_PATTERN
-    assert detail.startswith("b.example/articles/*: 30 fetches, 0 relevant pages")
 
 
 def test_a_web_of_one_pattern_is_crawled_as_without_limits(tmp_path: Path) -> None:
     web = Shelf()
     pages = [f"/p{i}" for i in range(400)]
     rng = random.Random(0)
-    for page in ["/", *pages]:
-        text = "jazz" if rng.random() < 0.02 else "tax"
+    web.page("/", "jazz", *pages)
+    for page in pages:
+        text = "jazz" if rng.random() < 0.1 else "tax"
         web.page(page, f"{text} {page}", *rng.sample(pages, 8))
     limited = crawl(tmp_path / "limited", web)
     assert limited == crawl(tmp_path / "free", web, limits=False)
-    assert events(tmp_path / "limited", "raised")
+    assert events(tmp_path / "limited", "discounted")
+
+
+def test_the_raw_score_is_stored(tmp_path: Path) -> None:
+    crawl(tmp_path, calendar())
+    with closing(CrawlStore.open(tmp_path / "crawl.db", read_only=True)) as store:
+        scores = [score for (score,) in store.rows("SELECT score FROM pages WHERE depth = 1")]
+    assert scores == [0.9] * (MONTHS + 60)
 
 
 def test_why_and_summary_tell(tmp_path: Path) -> None:
     crawl(tmp_path, calendar(), 80)
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     waits = Explanation.of(store, at("/calendar/?month=200")).state
-    assert waits.endswith("held back: pattern a.example/*?month: 30 fetches, 0 relevant pages")
-    assert "held back" not in Explanation.of(store, at("b/articles/59")).state
+    assert waits.endswith(
+        "; its score 0.9 counts as 0.45, because the last fetches of a.example/*?month "
+        "had 0.70 less relevance than their scores on average"
+    )
+    assert Explanation.of(store, at("/calendar/?month=200")).value == 0.9
     summary = Summary.of(store)
     store.close()
-    assert ("limits", "1 pattern limited") in summary.lines()
+    queued = MONTHS + 60 - 79
+    assert f"; {queued} queued URLs discounted" in dict(summary.lines())["frontier"]
 
 
 def versions() -> Shelf:
@@ -122,10 +120,10 @@ def versions() -> Shelf:
     return web
 
 
-def test_near_duplicates_earn_nothing(tmp_path: Path) -> None:
+def test_near_duplicates_bring_nothing(tmp_path: Path) -> None:
     order = crawl(tmp_path, versions())
-    # the first version is new and earns 20 fetches more, the second takes them back
-    assert sum("version=" in url for url in order[:91]) == FIRST_OF_PATTERN
+    # the first version is new, the front page too: the share falls to a half after 7 repeats
+    assert sum("version=" in url for url in order[:69]) == PRIOR + 3
     near = events(tmp_path, "near-duplicate")
     assert len(near) == 99
     assert near[0][1].endswith(f"% like {at('/w?version=0')}")
@@ -155,73 +153,88 @@ def test_killed_at_any_fetch_it_goes_on_alike(
     web = made()
     whole = crawl(tmp_path / "whole", web)
     assert [url for n in cuts for url in crawl(tmp_path / "parts", web, n)] == whole
-    for kind in ("limited", "raised", "near-duplicate"):
+    for kind in ("discounted", "near-duplicate"):
         assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
 
 
-def test_limits_are_raised_until_something_may_come(tmp_path: Path) -> None:
-    web = Shelf()
-    web.page("/", "jazz", *(f"/go?n={i}" for i in range(80)))
-    for i in range(80):
-        web.page(f"/go?n={i}", f"nothing {i}")
-    opened = open_crawl(tmp_path, web, "/", per_host=50)
-    run(opened, 1)
-    under_way = [fetch for _ in range(50) if (fetch := opened.next(0.0)) is not None]
-    assert len(under_way) == 50  # all at once: no limit could be reached
-    for fetch in under_way:
-        answer(opened, fetch)
-    assert len(run(opened)) == 30
-    opened.close("over")
-    # 50 fetches: limits twice as high would leave 10, and a quota opens for 30
-    assert [seq for seq, _ in events(tmp_path, "raised")] == [51, 51]
+def count(discounts: Discounts, url: str, **told: Any) -> None:
+    given = {"score": 0.9, "relevance": 0.9, "moved": False, "repeats": False}
+    discounts.count(url, None, **(given | told))
 
 
-def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
-    quotas = Quotas()
-    for i in range(FIRST_OF_HOST):
-        turned = list(quotas.count(f"http://hub.example/{i}/x", None, earns=False, repeats=False))
-    assert [quota.name for quota in turned] == ["hub.example"]
-    barred = quotas.closed_quota("http://hub.example/new")
-    assert barred is not None
-    assert barred.kind == "host"
-    opened = [
-        quota.name
-        for i in range(5)
-        for quota in quotas.count(
-            f"http://{i}.example/", "http://hub.example/1/x", earns=True, repeats=False
+def test_a_host_that_pays_again_counts_fully_again() -> None:
+    discounts = Discounts()
+    steps = []
+    for i in range(400):
+        count(discounts, f"http://hub.example/{i}/x", repeats=i < 30)
+        steps.append(discounts.halvings("http://hub.example/other/"))
+    assert max(steps) == 2
+    assert steps[-1] == 0
+    assert [b - a for a, b in pairwise(steps)].count(-1) == 2  # no step back and forth
+
+
+def test_a_pattern_that_brings_new_pages_counts_fully_on_a_host_that_repeats_itself() -> None:
+    discounts = Discounts()
+    for i in range(60):
+        count(discounts, f"http://a.example/people/p{i}", repeats=False)
+        for order in "NMSD":
+            count(discounts, f"http://a.example/people/?C={order}&n={i}", repeats=True)
+    assert discounts.halvings("http://a.example/people/?C=N&n=99") > 3
+    assert discounts.halvings("http://a.example/people/p99") == 0
+    assert discounts.halvings("http://a.example/elsewhere/") == 2  # as the host
+    assert discounts.halvings("http://b.example/") == 0
+
+
+def test_a_redirect_counts_like_its_target() -> None:
+    discounts = Discounts()
+    for i in range(60):
+        count(discounts, f"http://old.example/{i}", moved=True, relevance=0.0)
+        target = f"http://new.example/{i}"
+        discounts.count(
+            target,
+            f"http://old.example/{i}",
+            score=None,
+            relevance=0.1 if i > 5 else 0.9,
+            moved=False,
+            repeats=False,
         )
-    ]
-    assert opened == ["hub.example", "hub.example/#/*"]
-    assert quotas.closed_quota("http://hub.example/new") is None
+        if i == 5:
+            assert not discounts.halvings("http://old.example/next")
+    assert discounts.halvings("http://old.example/next") == 1
+    for i in range(60):
+        count(discounts, f"http://log.example/?in={i}", moved=True, relevance=0.0)
+    assert discounts.halvings("http://log.example/?in=61") > 3
 
 
-def test_another_topic_begins_with_new_quotas(tmp_path: Path) -> None:
+def test_another_topic_begins_without_discounts(tmp_path: Path) -> None:
     opened = open_crawl(tmp_path, calendar(), "/")
     run(opened, 80)
-    assert opened.frontier.deferred().size
-    waiting = len(opened.frontier)
+    month = opened.urls.get(at("/calendar/?month=299"))
+    assert month is not None
+    given_out(opened)
+    assert opened.frontier.halved_score(month) == 0.45
     for part in opened.parts:
         part.reset()
-    assert not opened.frontier.deferred().size
-    assert len(opened.frontier) == waiting
+    assert opened.frontier.halved_score(month) == 0.9
     opened.close("over")
 
 
-def test_deferring_many_is_done_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "_MAX_DEFERRED", 10)
+def test_discounting_many_is_done_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "_MAX_DISCOUNTED", 10)
     web = Shelf()
-    web.page("/", "jazz", *(f"/go?n={i}" for i in range(FIRST_OF_PATTERN + 25)), "/last")
-    for i in range(FIRST_OF_PATTERN + 25):
+    web.page("/", "jazz", *(f"/go?n={i}" for i in range(38)), at("b/last"))
+    for i in range(38):
         web.page(f"/go?n={i}", f"nothing {i}")
-    web.page("/last", "nothing")
+    web.page("b/last", "nothing")
     opened = open_crawl(tmp_path, web, "/")
-    run(opened, 1 + FIRST_OF_PATTERN)
-    for deferred in (10, 20):
+    run(opened, 14)
+    for _ in range(2):
         assert opened.next(0.0) is None
         assert opened.is_waiting
-        assert len(opened.frontier.deferred()) == deferred
     fetch = given_out(opened)
-    assert fetch.url == at("/last")
+    assert fetch.url == at("b/last")
+    assert fetch.score == 0.9
     assert not opened.is_waiting
-    assert len(opened.frontier) == len(opened.frontier.deferred()) == 25
     opened.close("over")

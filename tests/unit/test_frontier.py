@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from focuscrawl.frontier import Frontier, NameTable, SortedQueues
 
-SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 0.75, 1.0, np.inf])
+SCORES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.5000001, 0.75, 1.0, np.inf])
 HOSTS = 4
 
 
@@ -27,7 +27,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.delayed: dict[int, float] = {}
         self.frontier.set_limit(0, 1)
         self.left: set[int] = set()
-        self.deferred: set[int] = set()
+        self.halvings: dict[int, int] = {}
         self.arranged: tuple[SortedQueues, dict[int, float]] | None = None
 
     def _has_room(self, host: int) -> bool:
@@ -44,23 +44,21 @@ class FrontierMachine(RuleBasedStateMachine):
             return
         host = self.host.setdefault(url, host)
         self.frontier.push(url, host, score)
+        if url not in self.waiting:
+            self.halvings.pop(url, None)
         self.waiting[url] = score
-        if score == np.inf:
-            self.deferred.discard(url)
-
-    @precondition(lambda self: self.waiting)
-    @rule(data=st.data())
-    def defer(self, data: st.DataObject) -> None:
-        url = data.draw(st.sampled_from([*sorted(self.waiting), 99]))  # nobody knows the last
-        self.frontier.defer(url)
-        self.deferred |= {url} & self.waiting.keys()
 
     @precondition(lambda self: self.host)
-    @rule(data=st.data())
-    def readmit(self, data: st.DataObject) -> None:
-        urls = data.draw(st.sets(st.sampled_from(sorted(self.host))))
-        self.frontier.readmit(urls)
-        self.deferred -= urls
+    @rule(data=st.data(), halvings=st.integers(0, 3))
+    def discount(self, data: st.DataObject, halvings: int) -> None:
+        url = data.draw(st.sampled_from(sorted(self.host)))
+        changes = self.halvings.get(url, 0) != halvings
+        assert self.frontier.discount(url, halvings) == changes
+        self.halvings[url] = halvings
+
+    def _halved(self, url: int) -> float:
+        score, times = self.waiting[url], 2.0 ** self.halvings.get(url, 0)
+        return score / times if score > 0.0 else score * times
 
     @rule(data=st.data())
     def update(self, data: st.DataObject) -> None:
@@ -72,8 +70,6 @@ class FrontierMachine(RuleBasedStateMachine):
         for url, score in zip(urls, scores, strict=True):
             if url in self.waiting and self.waiting[url] != np.inf:
                 self.waiting[url] = score
-                if score == np.inf and not all_at_once:  # as when the URL is pushed again
-                    self.deferred.discard(url)
 
     @rule(data=st.data())
     def sort_queues(self, data: st.DataObject) -> None:
@@ -103,9 +99,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @rule()
     def pop(self) -> None:
-        queued = self.waiting.keys() - self.deferred
-        ready = [url for url in queued if self._has_room(self.host[url])]
-        best = min(ready, key=lambda url: (-self.waiting[url], url), default=None)
+        ready = [url for url in self.waiting if self._has_room(self.host[url])]
+        best = min(ready, key=lambda url: (-self._halved(url), url), default=None)
         assert self.frontier.pop(self.now) == best
         if best is not None:
             del self.waiting[best]
@@ -119,7 +114,6 @@ class FrontierMachine(RuleBasedStateMachine):
         url = data.draw(st.sampled_from(sorted(self.waiting)))
         self.frontier.remove(url)
         del self.waiting[url]
-        self.deferred.discard(url)
 
     @precondition(lambda self: self.active)
     @rule(data=st.data(), back=st.booleans())
@@ -154,20 +148,20 @@ class FrontierMachine(RuleBasedStateMachine):
     def lengths_agree(self) -> None:
         assert len(self.frontier) == len(self.waiting)
         assert self.frontier.queued().tolist() == sorted(self.waiting)
-        assert self.frontier.deferred().tolist() == sorted(self.deferred)
-        queued = self.waiting.keys() - self.deferred
-        left = [url for url in queued if self.ready[self.host[url]] == np.inf]
+        left = [url for url in self.waiting if self.ready[self.host[url]] == np.inf]
         assert self.frontier.n_at_skipped_hosts == len(left)
-        assert self.frontier.all_deferred == (bool(self.deferred) and len(left) == len(queued))
+        for url, score in self.waiting.items():
+            assert self.frontier.score(url) == score
+            assert self.frontier.halved_score(url) == self._halved(url)
 
     @invariant()
     def the_best_links_of_hosts_without_room_are_known(self) -> None:
         self.frontier.peek(self.now)  # lets in hosts whose time has come
         best: dict[int, tuple[float, int]] = {}
-        for url, score in self.waiting.items():
+        for url in self.waiting:
             host = self.host[url]
-            if url not in self.deferred and not self._has_room(host) and self.ready[host] < np.inf:
-                best[host] = min(best.get(host, (np.inf, 0)), (-score, url))
+            if not self._has_room(host) and self.ready[host] < np.inf:
+                best[host] = min(best.get(host, (np.inf, 0)), (-self._halved(url), url))
         awaited = self.frontier.busy_host_links(self.now, -np.inf, 2 * HOSTS)
         assert {(-each.score, each.url) for each in awaited} == set(best.values())
 
@@ -175,7 +169,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def a_timer_wakes_every_host_that_waits_for_one(self) -> None:
         waits = [
             self.ready[host]
-            for host in {self.host[url] for url in self.waiting.keys() - self.deferred}
+            for host in {self.host[url] for url in self.waiting}
             if self.now < self.ready[host] < np.inf
             and sum(self.host[url] == host for url in self.active) < self._limit(host)
         ]

@@ -23,7 +23,6 @@ from focuscrawl.paths.path_training import WebPages
 from focuscrawl.paths.training_paths import Walk, read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.status import open_store
-from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies.path_strategy import Paths
 from focuscrawl.testing import check_critic, check_strategy
 from focuscrawl.webs import open_web
@@ -34,8 +33,6 @@ from .forages import forage, open_forage, rows_of, run_paths, train_model
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from focuscrawl.crawl import Crawl
 
     from .departments import Departments
 
@@ -86,26 +83,6 @@ def test_a_forage_looks_at_its_own_site_first(
     own = [url.startswith(door) for url in fetched]
     assert not any(own[own.index(False) :])
     assert web.professors[door] <= set(fetched[: own.index(False)])
-
-
-def test_a_page_is_worth_what_its_path_says(web: Departments, model: Path, tmp_path: Path) -> None:
-    door = web.doors[3]
-    crawl = open_forage(web, model, tmp_path / "c", door, budget=16)
-    replay(crawl)
-    worth = _worth(crawl)
-    on_the_way = {crawl.urls[number] for number in worth if worth[number] > 0.5}
-    assert {f"{door}folk.html", f"{door}fac.html"} | web.professors[door] <= on_the_way
-    assert on_the_way < {crawl.urls[number] for number in worth}  # others are fails
-    again = open_forage(web, model, tmp_path / "c", door, budget=16)
-    assert _worth(again) == worth
-    again.close("over")
-
-
-def _worth(crawl: Crawl) -> dict[int, float]:
-    """Return what each fetched page was worth to the strategy."""
-    numbers = range(len(crawl.urls))
-    fetched = [number for number in numbers if crawl.urls.state(number) == FETCHED]
-    return {number: crawl.strategy.page_value(number, 0.0) for number in fetched}
 
 
 def test_it_holds_to_what_every_strategy_does(web: Departments, model: Path) -> None:

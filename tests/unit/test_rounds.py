@@ -116,7 +116,7 @@ def test_a_round_records_what_its_time_went_to(learned: Path) -> None:
 
 
 def test_what_no_round_will_read_is_removed(learned: Path) -> None:
-    for kind in ("candidates", "quotas", "outcomes"):
+    for kind in ("candidates", "discounts", "outcomes"):
         assert all(len([*folder.iterdir()]) == 1 for folder in (learned / kind).iterdir())
     last = int(max(path.stem for path in (learned / "rounds").glob("0*.json")))
     judged = {int(path.name) for path in (learned / "judged").glob("*/*")}
@@ -130,9 +130,8 @@ def test_what_no_round_will_read_is_removed(learned: Path) -> None:
         ("models/*.json", "{}", r"models/\d+.json is damaged \(no version and learned_in"),
         ("outcomes/000/*", "x", r"outcomes/000/\d+ is damaged"),
         ("judged/00?/*", "x", r"judged/00\d/\d+ is damaged"),
-        ("ended/000/*", "x", r"ended/000/\d+.json is damaged \(not JSON"),
+        ("discounts/000/*", "x", r"discounts/000/\d+.parquet cannot be read"),
         ("plan.json", "[" * 100_000, r"plan.json is damaged \(not JSON"),
-        ("ended/00?/*", "{}", r"ended/00\d/\d+.json is damaged \(no "),
         (
             "urls/000/notes.txt",
             "x",

@@ -243,7 +243,7 @@ class HashedNaiveBayes:
 
 
 def softmax(log: Floats) -> Floats:
-    """Return the softmax of each row, which is exp(log), scaled so that the row sums to 1."""
+    """Return the softmax of each row of `log`: the exponentials, scaled so that their sum is 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
@@ -432,7 +432,7 @@ class InterestRatios(FittedModel):
     weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return six values per link: 1, content, URL, link, siblings and relevant siblings."""
+        """Return per link: constant 1, content, URL, link, siblings, relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -462,7 +462,7 @@ class InterestRatios(FittedModel):
 
 
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
-    """Return the logarithms of interest ratios (see `Intelligent`), smoothed with one URL.
+    """Return the logarithms of interest ratios, smoothed with one URL of mean relevance.
 
     The argument `relevant` is the number of relevant URLs with a piece of evidence, and `seen` is
     the number of all URLs with the evidence. The argument `base` is the share of relevant URLs

@@ -108,7 +108,7 @@ class PageRank(RescoringStrategy[Floats]):
         return urls, self._ranks(urls)
 
     def fit_model(self, observed: int, pages: int) -> tuple[Floats, Scores]:
-        """Solve the PageRank equation for the first `pages` pages; return rank sums by URL."""
+        """Solve the PageRank equation for the first `pages` pages; return the ranks of URLs."""
         source, target, _ = self.log.links(pages)
         # added in the order of the links, as in `_distribute_rank`, for bit-identical sums
         inflow = sum_by_group(target, self._solve(source, target), 0)
@@ -116,7 +116,7 @@ class PageRank(RescoringStrategy[Floats]):
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Use the sums `model` from `fit_model`, and add the ranks of pages fetched later."""
+        """Use the ranks in `model` (from `fit_model`), and add ranks of pages fetched later."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model

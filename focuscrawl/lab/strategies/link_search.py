@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 class DepthLimited(LinkStrategy):
     """Base class of strategies that stop following links after `depth` irrelevant pages in a row.
 
-    The remaining depth of a page is the number of further clicks without a relevant page. The
-    children (link targets) of a relevant page have the remaining depth `depth`. The children of an
-    irrelevant page have the remaining depth of that page minus 1. A URL with several parents
-    (linking pages) gets the largest remaining depth. Links of pages without remaining depth are
-    not followed, so the frontier can become empty.
+    The remaining depth of a page is the number of clicks that the crawl may still follow from the
+    page without reaching a relevant page. The children (link targets) of a relevant page have the
+    remaining depth `depth`. The children of an irrelevant page have the remaining depth of that
+    page minus 1. A URL with several parents (linking pages) gets the largest remaining depth.
+    Links of pages without remaining depth are not followed, so the frontier can become empty.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _LEAST, _FIRST_PAGES = 0.15, 3  # smallest weight of a word; pages before words 
 
 
 class LinkMatches(NamedTuple):
-    """The keywords that occur in and near each of n links, with the relevance of the pages.
+    """The keywords in and near each of n links, and the relevance of the linking pages.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return urls, self._model.scores(self._matches_of(urls))
 
     def fit_model(self, observed: int, pages: int) -> tuple[Weights, Scores]:
-        """Return the weights as trained on `observed` fetches, and the scores of all URLs."""
+        """Train on the first `observed` fetches; return the weights and the scores of all URLs."""
         used = self._used.data[5 * observed - 5 : 5 * observed] if observed else _PRIOR
         with_term = has_term(self._page_hits.data[:pages], len(self._terms)).sum(axis=0)
         model = Weights(used.copy(), word_weights(with_term.astype(np.float64), pages))
@@ -176,7 +176,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         return model, (urls, model.scores(self._matches_of(urls)))
 
     def use_model(self, model: Weights, pages: int) -> Scores:
-        """Use the weights `model`; return new scores for links found after their training."""
+        """Use the weights in `model`; return new scores of links found after the training."""
         self._model = model
         later = [targets for _, targets in self.log.pages_since(pages)]
         urls = np.unique(np.concatenate(later)) if later else np.zeros(0, np.int64)
@@ -221,7 +221,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
 
 
 def word_weights(pages_with: Floats, pages: int) -> Floats:
-    """Return keyword weights, given in how many of `pages` pages each keyword occurs."""
+    """Return keyword weights, computed from the number of pages that contain each keyword."""
     if pages < _FIRST_PAGES:
         return np.ones(len(pages_with))
     rarity = np.log((pages + 1.0) / (pages_with + 0.5)) / np.log(pages + 1.0)

@@ -430,7 +430,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
     domain, see `LinkVectors`. A share `explore` of the fetches is random: first a random domain is
     chosen, and then a random queued URL of the domain. A fetch without a page has the reward 0.
 
-    Unlike `TdValues`, deep-deep also chooses the domain of every other fetch at random, by a
+    Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random, by a
     softmax of the best values with a temperature of 0.1. The spider of deep-deep has four times as
     many hashed features, reads the ``title`` of links, and keeps only the experience of 100,000
     fetches. `TdValues` keeps all experience in memory, with the features of every distinct link.
@@ -512,7 +512,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         return self._add_page(page, *json.loads(zlib.decompress(page.memo)))[1]
 
     def fit_model(self, observed: int, pages: int) -> tuple[LinkValueModel, Scores]:
-        """Return the target model as trained on `observed` fetches, and its scores of all URLs."""
+        """Train on the first `observed` fetches; return the target model and all scores."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
         return model, (urls, self._values_of(urls, model, self._drawn_before))

@@ -176,7 +176,7 @@ class WebLayout:
         return self.host_at(block % self.blocks, _PORTAL_SLOT)
 
     def section_pages(self, host: Host, section: int) -> range:
-        """Return the page numbers on the host of a section's pages, without the hub page."""
+        """Return the page numbers on the host of the pages in a section, without the hub."""
         begin = FIRST_HUB + host.sections
         content = host.size - begin
         return range(
