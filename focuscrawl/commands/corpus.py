@@ -360,10 +360,10 @@ class _CorpusRun:
             name=order.topic,
         )
         webs, errors = self._fetch(pages, files.examples(1), others=order.others)
-        first = files.path / "critic-1"
-        self._train(definition, webs, first, relevant=pages)
+        folder = files.path / "critic-1"
+        self._train(definition, webs, folder, relevant=pages)
         if candidates:
-            critic = load_trained(str(first), order.topic)
+            critic = load_trained(str(folder), order.topic)
             judged = judge_candidates(candidates, webs, critic, errors)
             accepted = [each.url for each in judged if not each.reason]
             table = self._report_candidates([*judged, *refused])
@@ -372,9 +372,7 @@ class _CorpusRun:
                     f"none of {pluralize(len(judged), 'candidate')} is on the topic: see {table}; "
                     "use other keywords, or give URLs of pages on the topic"
                 )
-            seeds = tuple(dict.fromkeys([*order.urls, *accepted]))
-            definition = replace(definition, seeds=seeds, good=seeds)
-            self._train(definition, webs, files.path / "critic-2", relevant=pages)
+            definition = replace(definition, seeds=tuple(dict.fromkeys([*order.urls, *accepted])))
         write_definition(definition, files.topic)
 
     def _search(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -103,8 +104,12 @@ def _append(record: Path, spec: str, query: str, n: int, answer: Sequence[Candid
         "n": n,
         "results": [each._asdict() for each in answer],
     }
-    with open(record, "a", encoding="utf-8", opener=open_nofollow) as file:
-        file.write(json.dumps(line) + "\n")
+    with open(record, "a+b", opener=open_nofollow) as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # a killed process left an incomplete line
+                file.write(b"\n")
+        file.write(json.dumps(line).encode() + b"\n")
 
 
 def _read_record(record: Path, spec: str, n: int) -> dict[str, list[Candidate]]:

@@ -158,14 +158,16 @@ def choose_candidates(
     ranks: dict[str, int] = {}
     refused: dict[str, tuple[Candidate, str]] = {}
     for answer in answers:
+        of_answer: dict[str, int] = {}
         for rank, each in enumerate(answer):
             url = normalize(each.url)
             if url is None:
                 refused.setdefault(each.url, (each, "not an http(s) URL"))
                 continue
             found.setdefault(url, each._replace(url=url))
-            n_answers[url] += 1
-            ranks[url] = min(rank, ranks.get(url, rank))
+            of_answer.setdefault(url, rank)
+        n_answers.update(of_answer.keys())
+        ranks |= {url: min(rank, ranks.get(url, rank)) for url, rank in of_answer.items()}
     chosen, of_site = list[Candidate](), Counter[str]()
     for url in sorted(found, key=lambda url: (-n_answers[url], ranks[url])):
         site = registered_domain(host(url))
