@@ -110,7 +110,7 @@ def default_source() -> str | None:
 def source_settings(name: str) -> dict[str, str]:
     """Return the user's settings of a source, such as its ``url`` and ``key``.
 
-    The settings are the environment variables ``FOCUSCRAWL_NAME_KEY``, and the table ``[NAME]`` of
+    The settings are the environment variables `variable_name`, and the table ``[NAME]`` of
     the file ``search.toml`` in the user's folder of settings.
     """
     path = settings_file()

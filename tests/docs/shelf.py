@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import shutil
 import threading
 from contextlib import contextmanager
@@ -44,7 +45,15 @@ class ScrapyPlaywrightDownloadHandler(HTTP11DownloadHandler):
             return response
         return response.replace(body=response.body + b"<p>made by a script")
 """
-_PAGE = "<title>Cycling {0}</title><p>Road cycling, bicycle, peloton {0}. <a href='{0}a'>a</a>"
+_PAGE = (
+    "<title>{1} {0}</title><p>{2}. <p><a href='{0}a'>more on cycling</a> "
+    "<a href='{0}b'>something else</a>"
+)
+_WORDS = {
+    "Cycling": "road cycling bicycle racing peloton sprint saddle wheel gears climb stage rider",
+    "Cooking": "soup bread butter oven flour recipe onion pepper garlic salt kitchen dough",
+}
+_LENGTH = 60  # words of a page
 
 
 def fill_shelf(folder: Path, origin: str) -> None:
@@ -103,10 +112,12 @@ def _record(folder: Path) -> None:
 
 
 class _Cyclists(BaseHTTPRequestHandler):
-    """Answers every path with a page on cycling that links to two more."""
+    """Answers paths that end in "b" with a page on cooking, and all others with one on cycling."""
 
     def do_GET(self) -> None:
-        body = _PAGE.format(self.path).encode()
+        topic = "Cooking" if self.path.endswith("b") else "Cycling"
+        words = random.Random(self.path).choices(_WORDS[topic].split(), k=_LENGTH)
+        body = _PAGE.format(self.path, topic, " ".join(words)).encode()
         self.send_response(404 if self.path == "/robots.txt" else 200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
