@@ -6,7 +6,7 @@ import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -329,7 +329,8 @@ def _heading(element: etree._Element) -> str:
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
-    titles = islice(root.iter("title"), _MAX_TITLES)
+    # by parts of the page, because lxml's `iter` looks for the next match in advance
+    titles = islice(chain.from_iterable(part.iter("title") for part in root), _MAX_TITLES)
     title = next(
         (one for one in titles if next(one.iterancestors(*_UNTITLED), None) is None), None
     )

@@ -6,6 +6,7 @@ The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     FindTopic = Callable[[Request], TopicFiles]
 
 _PHRASE_SEPARATOR = re.compile(r"[,\n]")
-_GOOD, _BAD, _SKIP = "good", "bad", "skip"
+_VERDICTS = _GOOD, _BAD, _SKIP, _NONE = "good", "bad", "skip", "none"
 #: headers that let pages update the page to judge, or the classes (events of htmx)
 JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
@@ -118,15 +119,23 @@ def _topic_api(
         return found
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        topic, (url, verdict) = find_topic(request), parse_judgement(values)
+        topic, judgement = find_topic(request), Judgement.parse(values)
         check_not_of_crawl(topic)
-        if verdict is None:
-            examples.skip(topic, url)
+        before = dict[str, str]()
+
+        def change(known: TopicDefinition) -> TopicDefinition:
+            before.update(judgement.before(known))
+            return judgement.change(known)
+
+        if judgement.verdict == _SKIP:
+            before = dict.fromkeys(judgement.urls, _NONE)
         else:
-            edit_definition(topic.path, lambda known: with_judgement(known, url, good=verdict))
-            if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
-                start_training(context, topic)
-        return JSONResponse({"url": url}, headers=JUDGED)
+            edit_definition(topic.path, change)
+        for url in judgement.urls:
+            examples.settle(topic, url, skipped=judgement.verdict == _SKIP)
+        if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
+            start_training(context, topic)
+        return judgement.response(before)
 
     def train(request: Request, _: Mapping[str, Any]) -> Response:
         job = start_training(context, find_topic(request))
@@ -163,7 +172,7 @@ def _topic_api(
 
 def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        topic, good = find_topic(request), _parse_verdict(text_value(values, "verdict")) is True
+        topic, good = find_topic(request), text_value(values, "verdict") == _GOOD
 
         def change(known: TopicDefinition) -> TopicDefinition:
             if known.critic is None:
@@ -232,7 +241,8 @@ def _topic_pages(
 
     def example(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
-        values = {"card": examples.next(topic), "left": len(examples.unjudged(topic))}
+        person = request.query_params.get("tab", "")
+        values = {"card": examples.next(topic, person), "left": len(examples.unjudged(topic))}
         return shown(topic, "", **values, new=count_new_judgements(topic), enough=RETRAIN_AFTER)
 
     def quality(request: Request) -> dict[str, Any]:
@@ -367,23 +377,47 @@ def parse_urls(lines: list[str]) -> list[str]:
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 
-def parse_judgement(values: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """Return the URL and the verdict of a posted judgement; the verdict None is a skip."""
-    url = normalize(text_value(values, "url"))
-    if url is None:
-        raise UserError("url must be the URL of the judged page")
-    return url, _parse_verdict(text_value(values, "verdict"))
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict of a person on some pages: ``good``, ``bad``, ``skip``, or ``none`` (removed)."""
+
+    urls: list[str]
+    verdict: str
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Judgement:
+        """Parse a posted judgement; raise `UserError` if a URL or the verdict is invalid."""
+        given = text_values(values, "urls") or [text_value(values, "url")]
+        urls = [normalize(url) for url in given]
+        if None in urls:
+            raise UserError("url must be the URL of the judged page")
+        verdict = text_value(values, "verdict")
+        if verdict not in _VERDICTS:
+            raise UserError(f"verdict {verdict!r:.40} is invalid: use {', '.join(_VERDICTS)}")
+        return cls([url for url in urls if url is not None], verdict)
+
+    def change(self, known: TopicDefinition) -> TopicDefinition:
+        """Return the topic definition with this judgement."""
+        if self.verdict == _GOOD:
+            return known.with_judgements(self.urls, [])
+        if self.verdict == _BAD:
+            return known.with_judgements([], self.urls)
+        return known if self.verdict == _SKIP else known.without_judgements(self.urls)
+
+    def before(self, known: TopicDefinition) -> dict[str, str]:
+        """Return the verdicts of the same pages in a topic definition, by URL."""
+        verdicts = read_verdicts(known)
+        return {url: verdicts.get(url, _NONE) for url in self.urls}
+
+    def response(self, before: Mapping[str, str]) -> Response:
+        """Return the response to the judgement, given the verdicts before it."""
+        found = {"url": self.urls[0], "verdict": self.verdict, "before": before}
+        return JSONResponse(found, headers=JUDGED)
 
 
-def _parse_verdict(text: str) -> bool | None:
-    if text not in (_GOOD, _BAD, _SKIP):
-        raise UserError(f"verdict {text!r:.40} is invalid: use {_GOOD}, {_BAD} or {_SKIP}")
-    return None if text == _SKIP else text == _GOOD
-
-
-def with_judgement(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
-    """Return a topic definition with one more judgement of a page."""
-    return known.with_judgements([url], []) if good else known.with_judgements([], [url])
+def read_verdicts(known: TopicDefinition) -> dict[str, str]:
+    """Return the verdict ``good`` or ``bad`` of each judged page, by URL."""
+    return dict.fromkeys(known.good, _GOOD) | dict.fromkeys(known.bad, _BAD)
 
 
 def _definition_values(topic: TopicFiles) -> dict[str, Any]:

@@ -89,6 +89,15 @@ class TopicDefinition:
             bad=tuple(dict.fromkeys([*kept_bad, *(url for url, yes in new.items() if not yes)])),
         )
 
+    def without_judgements(self, urls: Iterable[str]) -> TopicDefinition:
+        """Return the topic definition without the judgements of some pages."""
+        removed = {*urls}
+        return replace(
+            self,
+            good=tuple(url for url in self.good if url not in removed),
+            bad=tuple(url for url in self.bad if url not in removed),
+        )
+
     def with_moved_examples(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
         """Return the topic definition with example URLs moved to other classes."""
         away = {url for urls in moved.values() for url in urls}

@@ -14,7 +14,7 @@ from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import FieldErrorsError, text_value
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
-from focuscrawl.studio.topic_routes import create_topic, with_judgement
+from focuscrawl.studio.topic_routes import Judgement, create_topic
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
 from .small_crawl import being_written
@@ -120,7 +120,7 @@ def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
     def change(known: TopicDefinition) -> TopicDefinition:
         if others:  # an editor saves while we think
             write_definition(others.pop(), path)
-        return with_judgement(known, "http://a.example/", good=True)
+        return Judgement(["http://a.example/"], "good").change(known)
 
     made = edit_definition(path, change)
     assert made == read_definition(path)
