@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import numbered_lines, read_text
 from focuscrawl.search.candidates import Candidate, read_candidates
-from focuscrawl.search.seed_source import STANDARD_INPUT, SearchAnswer, SeedSource
+from focuscrawl.search.seed_source import SearchAnswer, SeedSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+STANDARD_INPUT = "-"
 _RESULTS = (".json", ".json.gz", ".csv", ".csv.gz")
 
 
