@@ -11,7 +11,9 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import NO_PROGRESS
+from focuscrawl.report.status import open_store
 from focuscrawl.search import ask_queries, open_source
+from focuscrawl.search.proposals import propose_queries
 from focuscrawl.search.seed_source import settings_file
 
 from .search_server import COLLECTION, Said, results, search_server
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from .running import Run
     from .search_server import Asked, SearchServer
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
@@ -183,3 +186,17 @@ def test_pages_of_hosts_are_found_by_words_of_their_urls(
     assert "no lines of an index" in refused("common-crawl:bikes.example")
     server.answer = lambda _: Said(b"SlowDown", 503, {"Retry-After": "86400"})
     assert "answers 503, and asks to wait" in refused("common-crawl:bikes.example")
+
+
+def test_queries_are_proposed_from_words_of_relevant_pages(crawled: Run) -> None:
+    with closing(open_store(crawled.kept.folder)) as store:
+        queries = propose_queries(store)
+    titles = " ".join(
+        title.lower()
+        for (title,) in crawled.kept.query("SELECT title FROM pages WHERE relevance > 0.5")
+        if title
+    )
+    assert len(set(queries)) == 5
+    words = {word for query in queries for word in query.split()}
+    assert "cycling" in words
+    assert sum(word in titles for word in words) > len(words) / 2  # the others are of headings
