@@ -158,7 +158,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
 )
 @click.option("--model", metavar="NAME", help="Name of the language model of --teacher.")
 @common_options.integer_option(
-    "--per-minute", "Maximum number of requests per minute to the language model of --teacher.", 60
+    "--per-minute", "Maximum number of requests per minute to the language model.", 60
 )
 @_WEB
 def suggest_command(

@@ -168,7 +168,7 @@ def _to_relevance(log_odds: NDArray[np.float64]) -> list[float]:
 
 
 def critic_phrases(trained: TrainedCritic) -> Sequence[Sequence[str]]:
-    """Return the words of each phrase from which a critic was trained."""
+    """Return the words of each of the phrases on which a critic was trained."""
     model = trained.model
     return model.phrases if isinstance(model, PhraseModel) else trained.phrases
 

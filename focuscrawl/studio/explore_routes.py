@@ -86,6 +86,12 @@ def routes(context: StudioContext) -> list[Route]:
             drawing = draw_circle(found.value["hosts"], found.value["links"])
         return {"crawl": crawl.name, "result": found, "drawing": drawing}
 
+    def report(request: Request) -> Values:
+        crawl = context.requested_crawl(request)
+        found = analyses.get("report", crawl.path)
+        drawing = None if found.value is None else draw_curves([found.value["curve"]])
+        return {"crawl": crawl.name, "result": found, "drawing": drawing}
+
     def compare(request: Request) -> Values:
         a, b = (request.query_params.get(side, "") for side in "ab")
         names = [context.folder.name_of(path) for path in context.folder.crawls()]
@@ -127,6 +133,7 @@ def routes(context: StudioContext) -> list[Route]:
         Route(f"/parts{at}/page/why", context.page_endpoint("page_why", shown_why)),
         Route(f"/parts{at}/page/text", context.page_endpoint("page_text", shown_text)),
         *view_routes(f"{at}/hubs", hubs, _analysis_endpoint(hubs), ("hubs", "hubs_lists")),
+        *view_routes(f"{at}/report", report, _analysis_endpoint(report), ("report", "reported")),
         Route(f"{PREFIX}{at}/hosts", _analysis_endpoint(hosts)),
         Route(f"{at}/map", context.page_endpoint("hosts", hosts)),
         Route(f"/parts{at}/map", context.page_endpoint("hosts_map", hosts)),

@@ -6,7 +6,7 @@ The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     FindTopic = Callable[[Request], TopicFiles]
 
 _PHRASE_SEPARATOR = re.compile(r"[,\n]")
+_N_VERSIONS = 5  # critics shown side by side
 _VERDICTS = _GOOD, _BAD, _SKIP, _NONE = "good", "bad", "skip", "none"
 #: headers that let pages update the page to judge, or the classes (events of htmx)
 JUDGED = {"HX-Trigger": "judged"}
@@ -137,6 +138,12 @@ def _topic_api(
             start_training(context, topic)
         return judgement.response(before)
 
+    def edit(request: Request, values: Mapping[str, Any]) -> Response:
+        topic = find_topic(request)
+        check_not_of_crawl(topic)
+        edit_definition(topic.path, lambda known: edited_definition(known, values))
+        return JSONResponse(_definition_values(topic), headers={"HX-Refresh": "true"})
+
     def train(request: Request, _: Mapping[str, Any]) -> Response:
         job = start_training(context, find_topic(request))
         return accepted_response(job.to_dict(), JOBS_CHANGED)
@@ -158,6 +165,7 @@ def _topic_api(
         post_route(f"{PREFIX}/topics", create),
         post_route(f"{PREFIX}/bookmarks", bookmarks),
         post_route(f"{one}/judge", judge),
+        post_route(f"{one}/edit", edit),
         post_route(f"{one}/train", train),
         post_route(f"{one}/measure", measure),
         post_route(f"{one}/examples", fetch),
@@ -247,10 +255,11 @@ def _topic_pages(
 
     def quality(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
+        names = [critic.name for critic in topic.critics()]
         found = [read_quality(critic) for critic in topic.critics()]
-        earlier = found[-2] if len(found) > 1 else None
+        versions = [*zip(names, found, strict=True)][: -_N_VERSIONS - 1 : -1]
         curve = draw_reliability(found[-1]["bins"]) if found and found[-1] else None
-        return shown(topic, "quality", earlier=earlier, curve=curve)
+        return shown(topic, "quality", versions=versions, curve=curve)
 
     one = "/topics/{name:path}"
     return [
@@ -360,6 +369,44 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
         place.rmdir()
         raise
     return path
+
+
+def edited_definition(known: TopicDefinition, values: Mapping[str, Any]) -> TopicDefinition:
+    """Return a topic definition with the posted ``words``, ``description``, ``seeds``, ... .
+
+    Fields that were not posted stay. A field such as ``good_was`` contains what the person saw:
+    then only the person's own changes are applied, so that changes of other persons stay.
+    """
+    checks, changed = FieldChecks(), dict[str, Any]()
+    for name in ("words", "seeds", "good", "bad"):
+        with checks.field(name):
+            if name in values:
+                new, seen = _parse_lines(name, values, name), f"{name}_was"
+                if seen in values:
+                    old, now = {*_parse_lines(name, values, seen)}, getattr(known, name)
+                    kept = [each for each in now if each in new or each not in old]
+                    new = [*kept, *(each for each in new if each not in old)]
+                changed[name] = tuple(dict.fromkeys(new))
+    description = text_value(values, "description")
+    if "description" in values and description != text_value(values, "description_was", "\0"):
+        changed["description"] = description or None
+    result = replace(known, **changed)
+    both = [url for url in result.bad if url in {*result.good}]
+    with checks.field("bad"):
+        if both:
+            raise UserError(
+                f"{both[0]} is also a good page: remove the page from one of the lists"
+            )
+    with checks.field("words"):
+        if not (result.critic or result.words or result.description or result.good):
+            raise UserError("the topic needs a phrase, a description or a good page")
+    checks.finish()
+    return result
+
+
+def _parse_lines(name: str, values: Mapping[str, Any], key: str) -> list[str]:
+    lines = text_values(values, key)
+    return lines if name == "words" else parse_urls(lines)
 
 
 def parse_phrases(text: str) -> tuple[str, ...]:

@@ -77,7 +77,8 @@
       legible(each, `rgba(${ink.join(",")})`, style, "the placeholder");
     }
     const outside = behind(each.parentElement);
-    if (each.matches("button, input:not([type=checkbox], [type=radio], [type=file], [type=hidden]), select, textarea")) {
+    // a button that looks like a word needs no edge
+    if (each.matches("button:not(.term), input:not([type=checkbox], [type=radio], [type=file], [type=hidden]), select, textarea")) {
       const edge = parseFloat(style.borderTopWidth) > 0 ? over(read(style.borderTopColor), outside) : outside;
       const found = Math.max(contrast(edge, outside), contrast(behind(each), outside));
       const isText = each.matches("button") && parseFloat(style.borderTopWidth) === 0 && read(style.backgroundColor)[3] === 0;

@@ -198,5 +198,4 @@ def test_queries_are_proposed_from_words_of_relevant_pages(crawled: Run) -> None
     )
     assert len(set(queries)) == 5
     words = {word for query in queries for word in query.split()}
-    assert "cycling" in words
     assert sum(word in titles for word in words) > len(words) / 2  # the others are of headings

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.topics import read_definition
+from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
 from .accessibility import assert_accessible
 from .running import QUICK, as_options
@@ -109,6 +109,37 @@ def test_classes_are_found_marked_and_split_by_keys(
     assert asked in read_definition(path).good
     fetched = {request["path"] for request in local_web.requests()[before:]}
     assert fetched == {"/robots.txt", "/topic-2"}
+
+
+def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = opened.pages[0]
+    root = tab.url
+    path = folder / "knots" / "topic.toml"
+    path.parent.mkdir()
+    write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.example/",)), path)
+    tab.goto(f"{root}topics/knots/topic.toml/definition")
+    words = tab.get_by_label("Phrases that only pages")
+    words.fill("knots\nsplice")
+    tab.get_by_label("Good pages").fill("http://a.example/\nno url")
+    tab.get_by_label("Start pages").fill("neither")
+    tab.get_by_role("button", name="Save changes").press("Enter")
+    wrong = tab.locator(".field-error")
+    expect(wrong).to_have_count(2)
+    expect(tab.get_by_label("Good pages")).to_have_attribute("aria-invalid", "true")
+    expect(words).to_have_value("knots\nsplice")  # what was typed stays
+    assert_accessible(tab)
+    # another person adds a page meanwhile
+    edit_definition(path, lambda known: known.with_judgements([], ["http://b.example/"]))
+    tab.get_by_label("Good pages").fill("http://a.example/\nhttp://c.example/")
+    tab.get_by_label("Start pages").fill("http://a.example/")
+    tab.get_by_role("button", name="Save changes").press("Enter")
+    expect(tab.get_by_label("Pages that are not good")).to_have_value("http://b.example/")
+    known = read_definition(path)
+    assert known.words == ("knots", "splice")
+    assert known.good == ("http://a.example/", "http://c.example/")
+    assert known.bad == ("http://b.example/",)
+    assert known.seeds == ("http://a.example/",)
 
 
 def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:

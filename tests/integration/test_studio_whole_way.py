@@ -122,8 +122,9 @@ class Way:
         self.live = page.url
         self.expect(self.state).to_have_text("the budget of 60 fetches is spent")
         self.expect(page.locator("#fetched")).to_have_text("60")
-        self.expect(page.locator("#latest tr")).to_have_count(25)
+        self.expect(page.locator("#latest tr")).to_have_count(10)
         self.expect(page.locator("#curve canvas")).to_be_visible()
+        page.get_by_text("Continue the crawl with a larger budget").press("Enter")
         page.get_by_label("Budget in fetches").fill("15000")
         page.keyboard.press("Enter")
 
@@ -175,7 +176,7 @@ class Way:
         """Make a collection, and return the file that is downloaded."""
         page = self.page
         self.link("Export")
-        page.get_by_label("File format").select_option("jsonl")
+        page.get_by_label("JSON lines").check()
         page.get_by_label("Minimum relevance").fill("0.95")
         self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))

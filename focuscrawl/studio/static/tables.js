@@ -61,7 +61,9 @@ function showVerdicts(urls, verdict) {
 
 async function judgeRows(button, urls, verdict) {
   const path = button.closest("[data-post]").dataset.post;
-  if (await judge(path, urls, verdict)) showVerdicts(urls, verdict);
+  if (!(await judge(path, urls, verdict))) return;
+  showVerdicts(urls, verdict);
+  if (button.dataset.judge === "none") button.disabled = true; // removed
 }
 
 document.addEventListener("click", (event) => {
