@@ -62,6 +62,7 @@ class Completeness(Part):
         self._started = time.monotonic()
         self._record: EstimateLog | None = None
         self._targets = TargetPages(read_targets(crawl.folder.path), crawl.urls)
+        self._valid_from = 0  # fetches; earlier estimates do not know new start pages
 
     def reset(self) -> None:
         """Discard all fetches."""
@@ -69,6 +70,10 @@ class Completeness(Part):
             scores_are_relevance=self._crawl.strategy.expects_relevance
         )
         self._due = _FIRST_ESTIMATE
+
+    def add_start_pages(self, n: int) -> None:
+        """Apply no stop rule to estimates before `n` new start pages have been fetched."""
+        self._valid_from = self._estimator.fetched + n
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run to the recall estimator."""
@@ -112,9 +117,11 @@ class Completeness(Part):
         """Return the stop reason of the user's stop rule that applies now, or None."""
         if not self._rules:
             return None
-        seconds = time.monotonic() - self._started
+        estimate, seconds = self.latest, time.monotonic() - self._started
+        if estimate is not None and estimate.fetched < self._valid_from:
+            estimate = None
         found = None if self._rules.targets is None else self.found
-        return self._rules.reason(self.latest, seconds, found)
+        return self._rules.reason(estimate, seconds, found)
 
     @property
     def latest(self) -> RecallEstimate | None:

@@ -133,17 +133,21 @@ class TargetPages:
         return self._total > 0
 
     def counts(self) -> TargetCounts:
-        """Return the current counts."""
-        is_fetched = lambda url_id: self._urls.state(url_id) == FETCHED  # noqa: E731
+        """Return the current counts, without target pages that became start pages."""
         missing, met = [], 0
         for names in self._missing:
             known = [url_id for url_id in map(self._urls.get, names) if url_id is not None]
-            if not any(map(is_fetched, known)):
+            if any(map(self._is_start_page, known)):
+                self._total -= 1
+            elif not any(self._urls.state(url_id) == FETCHED for url_id in known):
                 missing.append(names)
                 met += bool(known)
         self._missing = missing
         fetched = self._total - len(missing)
         return TargetCounts(self._total, fetched, fetched + met)
+
+    def _is_start_page(self, url_id: int) -> bool:
+        return self._urls.depth(url_id) == 0 and self._urls.referrer_id(url_id) is None
 
 
 def count_targets(store: CrawlStore, folder: Path) -> TargetCounts | None:
@@ -157,12 +161,17 @@ def count_targets(store: CrawlStore, folder: Path) -> TargetCounts | None:
 
 
 def target_states(store: CrawlStore, folder: Path) -> dict[str, int | None]:
-    """Return the state of the URL of each target page; None if the crawl has not met the URL."""
-    find = "SELECT state FROM url WHERE url IN (?, ?)"
+    """Return the state of the URL of each target page; None if the crawl has not met the URL.
+
+    Target pages that became start pages are left out.
+    """
+    find = "SELECT state, depth = 0 AND referrer IS NULL FROM url WHERE url IN (?, ?)"
     found: dict[str, int | None] = {}
     for url in read_targets(folder):
-        states = [state for (state,) in store.rows(find, _names(url))]
-        found[url] = FETCHED if FETCHED in states else next(iter(states), None)
+        rows = [tuple(row) for row in store.rows(find, _names(url))]
+        states = [state for state, _ in rows]
+        if not any(is_start_page for _, is_start_page in rows):
+            found[url] = FETCHED if FETCHED in states else next(iter(states), None)
     return found
 
 

@@ -110,6 +110,22 @@ def test_a_target_page_is_found_with_either_scheme(web: Shelf, tmp_path: Path) -
     store.close()
 
 
+def test_a_target_page_that_becomes_a_start_page_does_not_count(
+    web: Shelf, tmp_path: Path
+) -> None:
+    write_targets(tmp_path, [at(f"/jazz{number}") for number in (1, 20, 30)])
+    crawl = open_crawl(tmp_path, web, "/jazz0")
+    run(crawl, 2)
+    crawl.add_seeds([at("/jazz20")])
+    run(crawl, 1)
+    told = {metric.name: metric.samples[0].value for metric in recall_metrics(crawl)}
+    assert (told["focuscrawl_targets"], told["focuscrawl_targets_found"]) == (2.0, 1.0)
+    crawl.close("interrupted")
+    store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
+    assert Summary.of(store).targets == TargetCounts(2, 1, 1)
+    store.close()
+
+
 def _cycling(count: int, split: str = "") -> list[str]:
     """Return relevant pages of the demo web; the split "test" has no examples of its critic."""
     labels = (label for label in SyntheticWeb().labels() if label.topic == "/Sports/Cycling")
