@@ -107,6 +107,14 @@ def test_classes_are_found_marked_and_split_by_keys(
     tab.locator("h1").click()
     judge(tab, "g")
     assert asked in read_definition(path).good
+    listed = tab.locator("#judgements tbody tr")
+    expect(listed).to_have_count(1)
+    listed.get_by_role("button", name="Good", exact=True).press("Enter")  # once more: no verdict
+    expect(tab.locator("#judgements")).to_contain_text("No page has been judged yet")
+    expect(tab.locator("article")).to_have_attribute("data-url", asked)
+    tab.locator("h1").click()
+    tab.keyboard.press("u")
+    expect(listed).to_have_count(1)
     fetched = {request["path"] for request in local_web.requests()[before:]}
     assert fetched == {"/robots.txt", "/topic-2"}
 
