@@ -93,7 +93,7 @@ class CrawlTallies:
         """Return ``relevant`` and ``spark`` (see `CrawlTally.draw`) of the crawl in `path`.
 
         The field ``tallied`` is the number of fetches that both are about. A large crawl is read
-        in several calls.
+        in several calls. The fields ``critic`` and ``topic`` are the crawl's critic and topic.
         """
         with self._lock, closing(open_store(path)) as store:
             key = (path, (path / "crawl.db").stat().st_ino)  # another crawl may take the path
@@ -102,8 +102,11 @@ class CrawlTallies:
             if len(self._tallies) > _MAX_CRAWLS:
                 self._tallies.popitem(last=False)
             tally.update(store)
+            identity = store.identity()
             return {
                 "relevant": tally.relevant,
                 "tallied": tally.fetched,
                 "spark": tally.draw(),
+                "critic": identity.get("critic", ""),
+                "topic": identity.get("topic", ""),
             }

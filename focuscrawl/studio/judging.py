@@ -166,7 +166,7 @@ def _judgement_routes(context: StudioContext) -> list[Route]:
 
 
 def list_judgements(store: CrawlStore, crawl: Path, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the judgements of a crawl that match a query, latest first.
+    """Return the judgements of a crawl that match a query, for each verdict the latest first.
 
     Parameters
     ----------

@@ -80,6 +80,32 @@ def export(page: Page) -> None:
     assert_accessible(page)
 
 
+def check_small_screen(page: Page, root: str) -> None:
+    """Check that the pages of the demo crawl fit a phone, and are not long."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page.set_viewport_size({"width": 390, "height": 844})
+    crawl = "crawls/crawls/demo"
+    file = page.request.get(f"{root}api/v1/{crawl}/take-home").json()["files"][0]["name"]
+    sheet = f"{crawl}/take-home/datasheet?file={file}"
+    for path in (
+        "",
+        "crawls/new",
+        f"{crawl}/live",
+        f"{crawl}/take-home",
+        sheet,
+        f"{crawl}/report",
+    ):
+        page.goto(root + path)
+        expect(page.get_by_text("Counting the pages")).to_have_count(0)
+        if path.endswith("live"):
+            expect(page.locator("#latest tr")).to_have_count(10)
+        size = page.evaluate(
+            "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+        )
+        assert size[0] <= 390, path
+        assert size[1] <= 3000, path
+
+
 def test_a_demo_crawl_by_one_click_is_exported(tmp_path: Path, browser: Browser) -> None:
     pytest.importorskip("trafilatura")
     with serving(tmp_path) as address, tab(browser) as page:
@@ -94,6 +120,7 @@ def test_a_demo_crawl_by_one_click_is_exported(tmp_path: Path, browser: Browser)
         expect(card.locator(".spark")).to_be_visible()
         expect(card).to_contain_text("300 fetched")
         expect(page.get_by_role("link", name="Judge pages")).to_have_class("button main")
+        check_small_screen(page, watched.root)
         watched.check()
 
 

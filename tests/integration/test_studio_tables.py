@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import re
+import sqlite3
+from contextlib import closing
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -220,3 +222,24 @@ def test_two_persons_judge_and_undo(
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
     assert_accessible(page)
+
+
+def test_long_titles_and_small_screens_do_not_break_the_tables(
+    watched: Watched, folder: Path
+) -> None:
+    page = watched.page
+    store = folder / "crawls" / "cycling" / "crawl.db"
+    with closing(sqlite3.connect(store)) as connection, connection:
+        connection.execute("UPDATE page SET title = ? WHERE seq % 2", ("long title " * 200,))
+        connection.execute("UPDATE page SET title = ? WHERE seq % 3 = 0", ("unbroken" * 250,))
+    for width, tallest in ((1280, 70), (390, 190)):
+        page.set_viewport_size({"width": width, "height": 800})
+        for part in ("pages", "frontier", "hosts", "hubs", "judge"):
+            page.goto(f"{watched.root}crawls/crawls/cycling/{part}")
+            page.locator("article" if part == "judge" else "main tbody tr").first.wait_for()
+            size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+            across, down = page.evaluate(size)
+            assert across <= width, part
+            assert down <= 3000, part
+            heights = "rows => Math.max(0, ...rows.map(row => row.clientHeight))"
+            assert page.locator("main tbody tr").evaluate_all(heights) <= tallest, part

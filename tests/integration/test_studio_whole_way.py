@@ -49,7 +49,7 @@ def picture(page: Page, name: str, at: str = "") -> None:
             page.locator(at).scroll_into_view_if_needed()
         image = Image.open(BytesIO(page.screenshot())).convert("RGB")
         path = Path(PICTURES) / f"{name}-{look}.png"
-        image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
     page.emulate_media(color_scheme="light")
     if size is not None:
         page.set_viewport_size(size)
@@ -181,6 +181,7 @@ class Way:
         self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
         download.wait_for()
+        self.expect(page.get_by_text("The studio is creating the export")).to_have_count(0)
         picture(page, "export")
         with page.expect_download() as downloaded:
             download.press("Enter")
@@ -235,6 +236,7 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             if PICTURES:
                 way.read()
             page.goto(root)
+            way.expect(page.get_by_text("in 1 crawl")).to_be_visible()
             picture(page, "overview")
             way.button("Activity")
             picture(page, "activity")
