@@ -368,6 +368,10 @@ class CrawlConfig(BaseModel):
         "number of fetches in a row without relevance above 0.5 after which the crawl stops; 0: "
         "never",
     )
+    stop_at_alarm: Flag = _setting(
+        False,
+        "stop the crawl when the [harvest alarm](../how-to/alarms.md) is raised",
+    )
     stop_timeout: Number = _setting(
         15.0,
         "seconds that a stopping live crawl waits for requests in progress before it cancels and "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from focuscrawl import __version__
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
@@ -35,8 +36,9 @@ from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
+from focuscrawl.search import open_source
+from focuscrawl.search.candidates import rank_candidates
 from focuscrawl.taxonomy import ROOT, Taxonomy, normalise, parse_topics, read_labels
 from focuscrawl.topics import (
     TopicDefinition,
@@ -62,7 +64,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WIDTH = 100  # characters of a URL
-_QUERY = 8  # keywords in the query for a callable
+_QUERY = 8  # keywords in the query for a source
+_PER_SEED = 5  # search results for each start page to add
 _CLASSES = 3  # classes printed for each page
 
 
@@ -291,15 +294,14 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 @click.option(
     "--candidates",
     required=True,
-    metavar="FILE|CALLABLE",
-    help="Search results: a JSON file, a CSV file with the columns url,title,description, or a "
-    "Python search function (module:callable).",
+    metavar="SOURCE",
+    help="Source of search results: searxng or another installed source, a JSON file, a CSV file "
+    "with the columns url,title,description, or a Python search function (module:callable).",
 )
 @click.option(
     "--query",
     metavar="TEXT",
-    help="Query that the command passes to the search function of --candidates.  [default: the "
-    "first words of the topic]",
+    help="Query that the command passes to the source.  [default: the first words of the topic]",
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
@@ -320,7 +322,9 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
             f"{definition} has no words to rank search results by: add words = [...] or "
             "description = ..."
         )
-    found = read_candidates(candidates, query or " ".join([*keywords.weights][:_QUERY]))
+    with closing(open_source(candidates, f"focuscrawl/{__version__}")) as source:
+        answer = source.search(query or " ".join([*keywords.weights][:_QUERY]), _PER_SEED * n)
+    found = answer.candidates
     best = rank_candidates(found, keywords)
     if not best:
         words = ", ".join([*keywords.weights][:_QUERY])

@@ -59,6 +59,7 @@ class Completeness(Part):
         self._rules = crawl.config.stop
         self._started = time.monotonic()
         self._record: EstimateLog | None = None
+        self._valid_from = 0  # fetches; earlier estimates do not know new start pages
 
     def reset(self) -> None:
         """Discard all fetches."""
@@ -66,6 +67,10 @@ class Completeness(Part):
             scores_are_relevance=self._crawl.strategy.expects_relevance
         )
         self._due = _FIRST_ESTIMATE
+
+    def add_start_pages(self, n: int) -> None:
+        """Apply no stop rule to estimates before `n` new start pages have been fetched."""
+        self._valid_from = self._estimator.fetched + n
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run to the recall estimator."""
@@ -109,7 +114,10 @@ class Completeness(Part):
         """Return the stop reason of the user's stop rule that applies now, or None."""
         if not self._rules:
             return None
-        return self._rules.reason(self.latest, time.monotonic() - self._started)
+        estimate = self.latest
+        if estimate is not None and estimate.fetched < self._valid_from:
+            estimate = None
+        return self._rules.reason(estimate, time.monotonic() - self._started)
 
     @property
     def latest(self) -> RecallEstimate | None:

@@ -28,6 +28,7 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+HARVEST_FELL = "harvest_fell"  #: stop reason of `FOCUSCRAWL_STOP_AT_ALARM`
 _RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
     "budget": "the budget of {fetched} fetches is spent",
@@ -39,6 +40,7 @@ _STOP_REASONS = {
     RECALL_REACHED: "stopped by your recall rule after {fetched} fetches",
     LITTLE_EXPECTED: "stopped by your rule on the harvest of the next fetches",
     TIME_OVER: f"stopped by your time rule; {_RESUME}",
+    HARVEST_FELL: f"the harvest rate fell; {_RESUME}",
     "interrupted": f"interrupted; {_RESUME}",
     "stopped": f"stopped by `focuscrawl stop`; {_RESUME}",
     "store_error": "the crawl database could not be written",
