@@ -70,7 +70,7 @@ _SHOWN, _WIDTH = 10, 90  # refused candidates printed, characters of a URL
 _SEARCHES = 3  # further searches during a crawl
 _CRITIC = re.compile(r"critic-(\d{1,9})")
 _STOPPED_EARLY = ("interrupted", "stopped", None)  # stop reasons that the same command resumes
-_STOP = "recall 0.9, next 100 < 0.1"
+_STOP, _STOP_LATER = "recall 0.9, next 100 < 0.1", "recall 0.95"
 
 
 @dataclass(frozen=True)
@@ -571,13 +571,15 @@ class _CorpusRun:
             ("steps in", str(files.path)),
         ]
         crawl, topic = shlex.quote(str(files.crawl)), shlex.quote(str(files.topic))
+        spent = self.stopped == "budget"
+        more = command_line(pages=2 * summary.fetched) if spent else command_line(stop=_STOP_LATER)
         return [
             *(f"{name:<13} {value}" for name, value in lines),
             "Next:",
             f"  judge pages   focuscrawl topic suggest {crawl} --topic {topic}",
             f"  loss curve    focuscrawl report {crawl}",
             f"  browser       focuscrawl studio {shlex.quote(str(files.path.absolute().parent))}",
-            f"  more pages    {command_line(pages=2 * summary.fetched)}",
+            f"  more pages    {more}",
         ]
 
 
