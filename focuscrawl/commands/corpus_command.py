@@ -33,6 +33,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.foundation.user_input import LANGUAGES
@@ -269,6 +270,8 @@ def corpus(
     focuscrawl corpus "road cycling" https://bikes.example/ --out cycling.parquet --dry-run
     """
     check_output(out)
+    with require_extra("text", "focuscrawl corpus"):  # the export would report it after the crawl
+        import trafilatura  # noqa: F401, PLC0415
     parse_phrases(keywords)
     STOP_EXPRESSION.parse("--stop", stop)
     languages = () if language is None else LANGUAGES.parse("--language", language)
