@@ -27,7 +27,7 @@ from focuscrawl.cli.critic_examples import (
 from focuscrawl.collection import ExportOptions
 from focuscrawl.collection.export_files import base_name, check_output
 from focuscrawl.commands.anywhere import project_settings
-from focuscrawl.commands.plan import make_plan, print_plan
+from focuscrawl.commands.plan import make_plan, parse_pairs, print_plan
 from focuscrawl.completeness.stop_rules import STOP_EXPRESSION
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import load_trained, save_critic
@@ -333,9 +333,7 @@ class _CorpusRun:
         self._order, self._files, self._settings = order, files, settings
         self._limits = limits  # arguments of the crawl that may change when it is resumed
         scrapy_settings = project_settings()
-        scrapy_settings.update(
-            dict(each.split("=", 1) for each in settings if "=" in each), priority="cmdline"
-        )
+        scrapy_settings.update(parse_pairs(settings), priority="cmdline")
         self._agent = str(scrapy_settings["USER_AGENT"])
         self.stopped: str | None = None  # why the crawl stopped
 
