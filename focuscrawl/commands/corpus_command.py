@@ -567,7 +567,7 @@ class _CorpusRun:
             *((name, facts[name]) for name in ("relevant", "errors", "alarm") if name in facts),
             ("best hosts", ", ".join(hosts) or "none"),
             ("exported", f"{describe_exported(exported)}"),
-            ("words", f"{n_words:,}"),
+            ("words", f"{n_words:,.0f}"),
             ("written", ", ".join(map(str, written))),
             ("steps in", str(files.path)),
         ]
