@@ -160,10 +160,17 @@ class CrawlConfig(BaseModel):
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
         "[stop rules](../how-to/stopping.md), separated by commas: `recall 0.9` (estimated "
-        "recall), `next 100 < 0.1` (expected harvest rate of the next 100 fetches), `time 8h` "
-        "(duration of this run in `s`, `m`, `h` or `d`). The crawl stops when the first of the "
-        "stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop the "
-        "crawl",
+        "recall), `targets 0.8` (certified recall), `next 100 < 0.1` (expected harvest rate of "
+        "the next 100 fetches), `time 8h` (duration of this run in `s`, `m`, `h` or `d`). The "
+        "crawl stops when the first of the stop rules is met. The budget and the setting "
+        "`FOCUSCRAWL_STAGNATION` can also stop the crawl",
+        unset="none",
+    )
+    targets: Text | None = _argument(
+        None,
+        "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): relevant pages "
+        "that the crawl has to find by links, to certify its recall. Written like `seeds`; the "
+        "key of a topic definition is `targets`",
         unset="none",
     )
     random_state: WholeNumber = _argument(0, "seed of the random number generator")

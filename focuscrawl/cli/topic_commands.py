@@ -29,6 +29,7 @@ from focuscrawl.cli.critic_examples import (
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
+from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
@@ -117,6 +118,12 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.DESCRIPTION
 @common_options.NAME
 @common_options.urls_option("--seeds", "Start pages of crawls")
+@common_options.urls_option("--targets", "Relevant pages that crawls have to find by links")
+@click.option(
+    "--hold-out",
+    is_flag=True,
+    help="Use two thirds of the good pages as target pages, which certify the recall of crawls.",
+)
 @_example_options
 def new(
     *,
@@ -128,6 +135,8 @@ def new(
     description: str | None,
     name: str | None,
     seeds: tuple[str, ...],
+    targets: tuple[str, ...],
+    hold_out: bool,
     good: list[str],
     bad: list[str],
 ) -> None:
@@ -142,12 +151,23 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
+    target_urls = read_url_arguments(targets)
+    if hold_out:
+        good, held_out = split_examples(good)
+        target_urls += held_out
+        if not held_out:
+            click.echo(
+                f"warning: {pluralize(len(good), 'good page')}, fewer than {MIN_TARGETS}: no page "
+                "is held out, and no recall can be certified",
+                err=True,
+            )
     created = TopicDefinition(
         critic=critic,
         web=web,
         topics=split_at_commas(marked),
         words=split_at_commas(words),
         seeds=tuple(read_url_arguments(seeds)),
+        targets=tuple(target_urls),
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)

@@ -14,6 +14,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
+from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.assembly import load_config_critic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from focuscrawl.report.crawl_plan import StartPage
 
 #: arguments of a crawl that do not affect its start pages, or would add other start pages
-_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop")
+_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop", "targets")
 _MOST_REDIRECTS = 5  # in a row
 _WORDS, _SHOWN = 300, 12  # frequent words judged, words printed
 _SEEDS_UNREACHABLE = 3  # exit code
@@ -140,7 +141,10 @@ def make_plan(
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
-            warnings=tuple(plan_warnings(pages, examples)),
+            warnings=(
+                *plan_warnings(pages, examples),
+                *([] if config.stop.recall is None else [RECALL_RULE_STUDY]),
+            ),
         )
     return outlook, config.budget
 
