@@ -13,13 +13,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
-from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
 from focuscrawl.foundation.files import safe_join
@@ -31,7 +31,13 @@ from focuscrawl.studio.listing import crawl_summary
 from focuscrawl.studio.page_cards import Questions
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint, post_route
 from focuscrawl.studio.topic_folder import TopicFiles, count_new_judgements
-from focuscrawl.studio.topic_routes import JUDGED, Judgement, read_verdicts
+from focuscrawl.studio.topic_routes import (
+    JUDGED,
+    Judgement,
+    filter_judgements,
+    judgements_shown,
+    read_verdicts,
+)
 from focuscrawl.topics import edit_definition, read_definition
 
 if TYPE_CHECKING:
@@ -56,8 +62,6 @@ _N_SHOWN = 20  # queued URLs
 _N_RECORDED = 2_000  # queued URLs with known earlier ranks
 _CHECK_INTERVAL = 0.5  # seconds between two checks of a job
 _APPLY_AFTER = 10  # judgements on a large crawl, after which applying them is proposed
-_N_LISTED = 50  # judgements
-_MAX_DIGITS = 7
 _FETCHED = """SELECT u.url, p.title, p.relevance FROM url u JOIN page p ON p.url = u.id
               WHERE u.url IN (SELECT value FROM json_each(?))"""
 _MIN_GOOD = 5  # good pages; fewer may be on one host by chance
@@ -153,10 +157,8 @@ def _judgement_routes(context: StudioContext) -> list[Route]:
 
     def shown(request: Request) -> dict[str, Any]:
         crawl, query = context.requested_crawl(request), dict(request.query_params)
-        found = judgements(request)
-        filtered = bool(query.get("q") or query.get("verdict"))
-        query["n"] = str(len(found["rows"]) + _N_LISTED)
-        return found | {"crawl": crawl.name, "query": query, "filtered": filtered}
+        at = f"/parts/crawls/{quote(crawl.name)}/judgements"
+        return judgements_shown(judgements(request), query) | {"crawl": crawl.name, "at": at}
 
     one = "/crawls/{name:path}/judgements"
     return [
@@ -183,19 +185,7 @@ def list_judgements(store: CrawlStore, crawl: Path, query: Mapping[str, str]) ->
     verdicts = read_verdicts(read_definition(path)) if path.exists() else {}
     urls = json.dumps([*verdicts])
     fetched = {row["url"]: row for row in store.rows(_FETCHED, (urls,))}
-    words, verdict = query.get("q", "").lower().split(), query.get("verdict", "")
-    rows = []
-    for url, given in reversed(verdicts.items()):
-        page = fetched.get(url)
-        title, relevance = ("", None) if page is None else (page["title"] or "", page["relevance"])
-        found = f"{title} {url}".lower()
-        if verdict in ("", given) and all(word in found for word in words):
-            differs = relevance is not None and (relevance > RELEVANT) != (given == "good")
-            row = {"url": url, "verdict": given, "title": title, "relevance": relevance}
-            rows.append(row | {"differs": differs})
-    n = query.get("n", "")
-    most = int(n) if n.isascii() and n.isdecimal() and len(n) < _MAX_DIGITS else _N_LISTED
-    return {"total": len(rows), "rows": rows[:most]}
+    return filter_judgements(verdicts, fetched, query)
 
 
 @dataclass

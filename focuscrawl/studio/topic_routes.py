@@ -16,6 +16,7 @@ from starlette.routing import Route
 
 from focuscrawl.critic.critic_files import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
 from focuscrawl.foundation.urls import invalid_url_message, normalize
@@ -65,6 +66,8 @@ if TYPE_CHECKING:
     FindTopic = Callable[[Request], TopicFiles]
 
 _PHRASE_SEPARATOR = re.compile(r"[,\n]")
+_N_LISTED = 50  # judgements
+_MAX_DIGITS = 7
 _N_VERSIONS = 5  # critics shown side by side
 _VERDICTS = _GOOD, _BAD, _SKIP, _NONE = "good", "bad", "skip", "none"
 #: headers that let pages update the page to judge, or the classes (events of htmx)
@@ -253,6 +256,12 @@ def _topic_pages(
         values = {"card": examples.next(topic, person), "left": len(examples.unjudged(topic))}
         return shown(topic, "", **values, new=count_new_judgements(topic), enough=RETRAIN_AFTER)
 
+    def judgements(request: Request) -> dict[str, Any]:
+        topic, query = find_topic(request), dict(request.query_params)
+        found = filter_judgements(read_verdicts(read_definition(topic.path)), {}, query)
+        at = f"/parts/topics/{quote(topic.name)}/judgements"
+        return judgements_shown(found, query) | {"crawl": "", "at": at}
+
     def quality(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
         names = [critic.name for critic in topic.critics()]
@@ -269,6 +278,7 @@ def _topic_pages(
         Route(f"{one}/quality", context.page_endpoint("topic_quality", quality)),
         Route(f"/parts{one}/training", context.page_endpoint("topic_training", training)),
         Route(f"/parts{one}/example", context.page_endpoint("topic_example", example)),
+        Route(f"/parts{one}/judgements", context.page_endpoint("judgements", judgements)),
     ]
 
 
@@ -369,6 +379,42 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
         place.rmdir()
         raise
     return path
+
+
+def filter_judgements(
+    verdicts: Mapping[str, str], fetched: Mapping[str, Any], query: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the judgements that match a query, for each verdict the latest first.
+
+    Parameters
+    ----------
+    verdicts : mapping of str to str
+        Verdict of each judged page, by URL.
+    fetched : mapping of str to mapping
+        ``title`` and ``relevance`` of fetched pages, by URL.
+    query : mapping of str to str
+        See `focuscrawl.studio.judging.list_judgements`, as for the result.
+    """
+    words, verdict = query.get("q", "").lower().split(), query.get("verdict", "")
+    rows = []
+    for url, given in reversed([*verdicts.items()]):
+        page = fetched.get(url)
+        title, relevance = ("", None) if page is None else (page["title"] or "", page["relevance"])
+        found = f"{title} {url}".lower()
+        if verdict in ("", given) and all(word in found for word in words):
+            differs = relevance is not None and (relevance > RELEVANT) != (given == _GOOD)
+            row = {"url": url, "verdict": given, "title": title, "relevance": relevance}
+            rows.append(row | {"differs": differs})
+    n = query.get("n", "")
+    most = int(n) if n.isascii() and n.isdecimal() and len(n) < _MAX_DIGITS else _N_LISTED
+    return {"total": len(rows), "rows": rows[:most]}
+
+
+def judgements_shown(found: dict[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the template of judgements, with the query for more rows."""
+    filtered = bool(query.get("q") or query.get("verdict"))
+    longer = {**query, "n": str(len(found["rows"]) + _N_LISTED)}
+    return found | {"query": longer, "filtered": filtered}
 
 
 def edited_definition(known: TopicDefinition, values: Mapping[str, Any]) -> TopicDefinition:

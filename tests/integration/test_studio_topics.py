@@ -57,9 +57,7 @@ def judge(tab: Page, verdict: str) -> str:
     return url
 
 
-def test_classes_are_found_marked_and_split_by_keys(
-    folder: Path, opened: BrowserContext, local_web: LocalWeb
-) -> None:
+def test_classes_are_found_marked_and_split_by_keys(folder: Path, opened: BrowserContext) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = opened.pages[0]
     root = tab.url
@@ -96,10 +94,20 @@ def test_classes_are_found_marked_and_split_by_keys(
     assert read_definition(path).topics == (CYCLING, "/Athletics/Running")
     assert_accessible(tab)
 
-    # an example that no recording has is fetched, and none of its links is
+
+def test_an_example_is_fetched_judged_and_listed(
+    folder: Path, opened: BrowserContext, local_web: LocalWeb
+) -> None:
+    """An example that no recording has is fetched, and none of its links is."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = opened.pages[0]
+    root = tab.url
+    path = folder / "spokes" / "topic.toml"
+    path.parent.mkdir()
+    write_definition(TopicDefinition(critic="models/demo", topics=(CYCLING,)), path)
     asked = f"{local_web.origins['forum']}/topic-2"
     before = len(local_web.requests())
-    tab.goto(f"{root}topics/wheels/topic.toml/examples")
+    tab.goto(f"{root}topics/spokes/topic.toml/examples")
     tab.fill("#urls", asked)
     tab.get_by_role("button", name="Add pages").press("Enter")
     expect(tab.locator("article")).to_contain_text("bicycle")
@@ -107,6 +115,14 @@ def test_classes_are_found_marked_and_split_by_keys(
     tab.locator("h1").click()
     judge(tab, "g")
     assert asked in read_definition(path).good
+    listed = tab.locator("#judgements tbody tr")
+    expect(listed).to_have_count(1)
+    listed.get_by_role("button", name="Good", exact=True).press("Enter")  # once more: no verdict
+    expect(tab.locator("#judgements")).to_contain_text("No page has been judged yet")
+    expect(tab.locator("article")).to_have_attribute("data-url", asked)
+    tab.locator("h1").click()
+    tab.keyboard.press("u")
+    expect(listed).to_have_count(1)
     fetched = {request["path"] for request in local_web.requests()[before:]}
     assert fetched == {"/robots.txt", "/topic-2"}
 
