@@ -64,7 +64,7 @@ def plan(
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling
     """
-    outlook, budget = make_plan(_parse_pairs(arguments), settings, most)
+    outlook, budget = make_plan(parse_pairs(arguments), settings, most)
     if as_json:
         click.echo(json.dumps(outlook.to_dict()))
     else:
@@ -105,7 +105,7 @@ def make_plan(
         An argument or a setting is invalid, or there are no start pages.
     """
     crawl_settings = project_settings()
-    crawl_settings.update(_parse_pairs(settings), priority="cmdline")
+    crawl_settings.update(parse_pairs(settings), priority="cmdline")
     config = read_config(crawl_settings, arguments, may_be_demo=True)
     if not config.topics:
         raise UserError("no topic given: add -a topic=TOPIC, as for `focuscrawl crawl`")
@@ -117,8 +117,13 @@ def make_plan(
             "no start pages, and the critic has no examples to start from: add -a seeds=URL,... "
             "or -a seeds=FILE"
         )
+    if config.browser is not None:
+        recording = None  # the browser renders pages of the live Web only
+    recorded_size = 0.0  # bytes for each page
     if recording is not None:
         arguments = {**arguments, "web": recording}
+        n_recorded = sum(1 for _ in open_web(recording).urls())
+        recorded_size = Path(recording).stat().st_size / max(n_recorded, 1)
     with tempfile.TemporaryDirectory(prefix="focuscrawl-plan-") as name:
         folder = Path(name)
         _fetch_start_pages(arguments, settings, seeds[:most], folder)
@@ -132,7 +137,7 @@ def make_plan(
             seeds=len(seeds),
             most=most,
             words=_find_topic_words(critic, pages, web),
-            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1),
+            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1) + recorded_size,
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
@@ -151,7 +156,8 @@ def print_plan(outlook: CrawlPlan, budget: int) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def _parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse arguments or settings of the form ``NAME=VALUE``."""
     for each in pairs:
         if "=" not in each:
             raise UserError(f"{each} is not an argument or a setting: write NAME=VALUE")
