@@ -118,11 +118,11 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.DESCRIPTION
 @common_options.NAME
 @common_options.urls_option("--seeds", "Start pages of crawls")
-@common_options.urls_option("--targets", "Relevant pages that crawls have to find by links")
+@common_options.urls_option("--targets", "Known relevant pages that measure the recall of crawls")
 @click.option(
     "--hold-out",
     is_flag=True,
-    help="Use two thirds of the good pages as target pages, which certify the recall of crawls.",
+    help="Hold out two thirds of the good pages, to measure the recall of crawls.",
 )
 @_example_options
 def new(
@@ -205,7 +205,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links. URL is a URL or a file of URLs.
+    """Fetch example pages politely, without following links. The argument is a URL or a file.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
     pages, pass the recording of the crawl to `topic train --web`.
@@ -321,7 +321,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 @click.option(
     "--query",
     metavar="TEXT",
-    help="Query that the command passes to the source.  [default: the first words of the topic]",
+    help="Query that the command passes to the source.  [default: the first phrases of the topic]",
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
