@@ -161,9 +161,9 @@ class CrawlConfig(BaseModel):
         StopExpression(),
         "[stop rules](../how-to/stopping.md), separated by commas. `recall 0.9`: estimated "
         "recall. `targets 0.8`: recall certified by target pages. `next 100 < 0.1`: expected "
-        "harvest rate of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` or `d`. The "
-        "crawl stops when the first of the stop rules is met. The budget and the setting "
-        "`FOCUSCRAWL_STAGNATION` can also stop the crawl",
+        "harvest rate of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` "
+        "or `d`. The crawl stops when the first of the stop rules is met. The budget and the "
+        "setting `FOCUSCRAWL_STAGNATION` can also stop the crawl",
         unset="none",
     )
     targets: Text | None = _argument(
