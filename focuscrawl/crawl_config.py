@@ -142,14 +142,14 @@ class CrawlConfig(BaseModel):
         None,
         "recording (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
         "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`). "
-        "With `INDEX,BASE`, the WARC files are in the folder or at the URI BASE. The value `demo` "
-        "is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE times as many. The "
+        "If the value is `INDEX,BASE`, BASE is the folder or URI of the WARC files. The value "
+        "`demo` is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE times as many. The "
         "suffix `@VERSION`, as in `demo@2`, "
         "simulates a [later state of the web](../how-to/recrawls.md#a-web-that-changes), "
-        "in which some pages have changed. A crawl of a recording uses the network only for "
-        "archives named by a URI",
-        unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
-        "of the live Web",
+        "in which some pages have changed. A crawl of a recording needs no "
+        "network, unless the location of the archive is a URI",
+        unset="`demo` if the critic is `models/demo` and `seeds` names no page of the live Web; "
+        "otherwise the live Web",
     )
     crawl_dir: Text | None = _argument(
         None,
@@ -159,11 +159,19 @@ class CrawlConfig(BaseModel):
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[stop rules](../how-to/stopping.md), separated by commas: `recall 0.9` (estimated "
-        "recall), `next 100 < 0.1` (expected harvest rate of the next 100 fetches), `time 8h` "
-        "(duration of this run in `s`, `m`, `h` or `d`). The crawl stops when the first of the "
-        "stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop the "
-        "crawl",
+        "[stop rules](../how-to/stopping.md), separated by commas. `recall 0.9`: estimated recall. "
+        "`targets 0.8`: recall certified by target pages. `next 100 < 0.1`: expected harvest rate "
+        "of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` or `d`. The "
+        "crawl stops when the first of the stop rules is met. The budget and the setting "
+        "`FOCUSCRAWL_STAGNATION` can also stop the crawl",
+        unset="none",
+    )
+    targets: Text | None = _argument(
+        None,
+        "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): known "
+        "relevant pages that are no start pages. The share of target pages that the crawl finds "
+        "certifies its recall. The formats are those of `seeds`; in a topic definition, the "
+        "key is `targets`",
         unset="none",
     )
     random_state: WholeNumber = _argument(0, "seed of the random number generator")

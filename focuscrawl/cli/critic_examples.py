@@ -153,6 +153,7 @@ def describe_definition(definition: TopicDefinition) -> str:
         *([pluralize(len(definition.words), "phrase")] if definition.words else []),
         pluralize(len(definition.good), "good page"),
         pluralize(len(definition.bad), "bad page"),
+        *([pluralize(len(definition.targets), "target page")] if definition.targets else []),
     ]
     return ", ".join(contents)
 

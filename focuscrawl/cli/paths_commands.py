@@ -122,7 +122,7 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Use one state of the model for each page label, and no states for links.",
+        help="Use a smaller model, with one state per page label and without states for links.",
     )
     @common_options.float_option(
         "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
@@ -175,7 +175,7 @@ def record(
 
     The key g (goal) or f (dead end) labels the current page, saves the path to the page and
     returns to the previous page. The input `m LABEL` labels the current page as a milestone on the
-    way to a goal. Give the same milestone labels on similar sites.
+    way to a goal. Use the same labels for corresponding milestones on similar sites.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl

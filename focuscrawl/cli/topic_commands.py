@@ -29,6 +29,7 @@ from focuscrawl.cli.critic_examples import (
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
+from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
@@ -117,6 +118,12 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.DESCRIPTION
 @common_options.NAME
 @common_options.urls_option("--seeds", "Start pages of crawls")
+@common_options.urls_option("--targets", "Known relevant pages that measure the recall of crawls")
+@click.option(
+    "--hold-out",
+    is_flag=True,
+    help="Hold out two thirds of the good pages, to measure the recall of crawls.",
+)
 @_example_options
 def new(
     *,
@@ -128,6 +135,8 @@ def new(
     description: str | None,
     name: str | None,
     seeds: tuple[str, ...],
+    targets: tuple[str, ...],
+    hold_out: bool,
     good: list[str],
     bad: list[str],
 ) -> None:
@@ -142,12 +151,23 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
+    target_urls = read_url_arguments(targets)
+    if hold_out:
+        good, held_out = split_examples(good)
+        target_urls += held_out
+        if not held_out:
+            click.echo(
+                f"warning: {pluralize(len(good), 'good page')}, fewer than {MIN_TARGETS}: no page "
+                "is held out, and no recall can be certified",
+                err=True,
+            )
     created = TopicDefinition(
         critic=critic,
         web=web,
         topics=split_at_commas(marked),
         words=split_at_commas(words),
         seeds=tuple(read_url_arguments(seeds)),
+        targets=tuple(target_urls),
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)
@@ -185,7 +205,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links. URL is a URL or a file of URLs.
+    """Fetch example pages politely, without following links. The argument is a URL or a file.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
     pages, pass the recording of the crawl to `topic train --web`.
@@ -301,7 +321,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 @click.option(
     "--query",
     metavar="TEXT",
-    help="Query that the command passes to the source.  [default: the first words of the topic]",
+    help="Query that the command passes to the source.  [default: the first phrases of the topic]",
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:

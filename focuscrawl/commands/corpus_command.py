@@ -27,12 +27,13 @@ from focuscrawl.cli.critic_examples import (
 from focuscrawl.collection import ExportOptions
 from focuscrawl.collection.export_files import base_name, check_output
 from focuscrawl.commands.anywhere import project_settings
-from focuscrawl.commands.plan import make_plan, print_plan
+from focuscrawl.commands.plan import make_plan, parse_pairs, print_plan
 from focuscrawl.completeness.stop_rules import STOP_EXPRESSION
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.foundation.user_input import LANGUAGES
@@ -70,7 +71,7 @@ _SHOWN, _WIDTH = 10, 90  # refused candidates printed, characters of a URL
 _SEARCHES = 3  # further searches during a crawl
 _CRITIC = re.compile(r"critic-(\d{1,9})")
 _STOPPED_EARLY = ("interrupted", "stopped", None)  # stop reasons that the same command resumes
-_STOP = "recall 0.9, next 100 < 0.1"
+_STOP, _STOP_LATER = "recall 0.9, next 100 < 0.1", "recall 0.95"
 
 
 @dataclass(frozen=True)
@@ -269,6 +270,8 @@ def corpus(
     focuscrawl corpus "road cycling" https://bikes.example/ --out cycling.parquet --dry-run
     """
     check_output(out)
+    with require_extra("text", "focuscrawl corpus"):  # the export would report it after the crawl
+        import trafilatura  # noqa: F401, PLC0415
     parse_phrases(keywords)
     STOP_EXPRESSION.parse("--stop", stop)
     languages = () if language is None else LANGUAGES.parse("--language", language)
@@ -330,9 +333,7 @@ class _CorpusRun:
         self._order, self._files, self._settings = order, files, settings
         self._limits = limits  # arguments of the crawl that may change when it is resumed
         scrapy_settings = project_settings()
-        scrapy_settings.update(
-            dict(each.split("=", 1) for each in settings if "=" in each), priority="cmdline"
-        )
+        scrapy_settings.update(parse_pairs(settings), priority="cmdline")
         self._agent = str(scrapy_settings["USER_AGENT"])
         self.stopped: str | None = None  # why the crawl stopped
 
@@ -566,18 +567,20 @@ class _CorpusRun:
             *((name, facts[name]) for name in ("relevant", "errors", "alarm") if name in facts),
             ("best hosts", ", ".join(hosts) or "none"),
             ("exported", f"{describe_exported(exported)}"),
-            ("words", f"{n_words:,}"),
+            ("words", f"{n_words:,.0f}"),
             ("written", ", ".join(map(str, written))),
             ("steps in", str(files.path)),
         ]
         crawl, topic = shlex.quote(str(files.crawl)), shlex.quote(str(files.topic))
+        spent = self.stopped == "budget"
+        more = command_line(pages=2 * summary.fetched) if spent else command_line(stop=_STOP_LATER)
         return [
             *(f"{name:<13} {value}" for name, value in lines),
             "Next:",
             f"  judge pages   focuscrawl topic suggest {crawl} --topic {topic}",
             f"  loss curve    focuscrawl report {crawl}",
             f"  browser       focuscrawl studio {shlex.quote(str(files.path.absolute().parent))}",
-            f"  more pages    {command_line(pages=2 * summary.fetched)}",
+            f"  more pages    {more}",
         ]
 
 

@@ -14,6 +14,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
+from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.assembly import load_config_critic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from focuscrawl.report.crawl_plan import StartPage
 
 #: arguments of a crawl that do not affect its start pages, or would add other start pages
-_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop")
+_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop", "targets")
 _MOST_REDIRECTS = 5  # in a row
 _WORDS, _SHOWN = 300, 12  # frequent words judged, words printed
 _SEEDS_UNREACHABLE = 3  # exit code
@@ -63,7 +64,7 @@ def plan(
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling
     """
-    outlook, budget = make_plan(_parse_pairs(arguments), settings, most)
+    outlook, budget = make_plan(parse_pairs(arguments), settings, most)
     if as_json:
         click.echo(json.dumps(outlook.to_dict()))
     else:
@@ -104,7 +105,7 @@ def make_plan(
         An argument or a setting is invalid, or there are no start pages.
     """
     crawl_settings = project_settings()
-    crawl_settings.update(_parse_pairs(settings), priority="cmdline")
+    crawl_settings.update(parse_pairs(settings), priority="cmdline")
     config = read_config(crawl_settings, arguments, may_be_demo=True)
     if not config.topics:
         raise UserError("no topic given: add -a topic=TOPIC, as for `focuscrawl crawl`")
@@ -116,8 +117,13 @@ def make_plan(
             "no start pages, and the critic has no examples to start from: add -a seeds=URL,... "
             "or -a seeds=FILE"
         )
+    if config.browser is not None:
+        recording = None  # the browser renders pages of the live Web only
+    recorded_size = 0.0  # bytes for each page
     if recording is not None:
         arguments = {**arguments, "web": recording}
+        n_recorded = sum(1 for _ in open_web(recording).urls())
+        recorded_size = Path(recording).stat().st_size / max(n_recorded, 1)
     with tempfile.TemporaryDirectory(prefix="focuscrawl-plan-") as name:
         folder = Path(name)
         _fetch_start_pages(arguments, settings, seeds[:most], folder)
@@ -131,11 +137,14 @@ def make_plan(
             seeds=len(seeds),
             most=most,
             words=_find_topic_words(critic, pages, web),
-            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1),
+            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1) + recorded_size,
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
-            warnings=tuple(plan_warnings(pages, examples)),
+            warnings=(
+                *plan_warnings(pages, examples),
+                *([] if config.stop.recall is None else [RECALL_RULE_STUDY]),
+            ),
         )
     return outlook, config.budget
 
@@ -147,7 +156,8 @@ def print_plan(outlook: CrawlPlan, budget: int) -> None:
         click.echo(f"warning: {warning}", err=True)
 
 
-def _parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse arguments or settings of the form ``NAME=VALUE``."""
     for each in pairs:
         if "=" not in each:
             raise UserError(f"{each} is not an argument or a setting: write NAME=VALUE")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.crawl.target_pages import target_states
 from focuscrawl.crawl.visit import NOINDEX
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import comparison, measures
@@ -14,6 +16,7 @@ from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.summary import load_estimates, replay_harvest_monitor
 from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store.crawl_store import reporting_damage
+from focuscrawl.store.schema import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,6 +73,10 @@ def crawl_tables(store: CrawlStore, summary: Summary, pages: pd.DataFrame) -> di
     wasted = others.sort_values("wasted", ascending=False, kind="stable")
     return {
         "summary": summary.lines(),
+        "targets": [
+            (url, "not known" if state is None else STATES[state])
+            for url, state in target_states(store, Path(store.location).parent).items()
+        ],
         "best_hosts": rows_of(best_hosts.head(_ROWS)),
         "worst_hosts": rows_of(wasted.head(_ROWS)),
         "best_pages": rows_of(_best_pages(store, pages)),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE
 from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
@@ -345,10 +346,12 @@ class CrawlWatch:
             "text": alarm.describe(),
             "proposals": [each.topic for each in alarm.proposals],
         }
+        targets = count_targets(store, self._crawl.path)
         return {
             "name": self._crawl.name,
             "about": current.about,
             "state": current.state,
+            "targets": None if targets is None else targets.describe(),
             "running": current.running,
             "wanted": str(self._crawl.control.command),
             "budget": self._events.budget,

@@ -147,7 +147,7 @@ def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
     page.get_by_role("link", name=re.compile("HYPERLINK")).press("Enter")
     expect(page.locator("#drawer h2").first).to_contain_text("HYPERLINK")
     expect(page.get_by_text("<script>").first).to_be_visible()
-    page.get_by_role("link", name="own page").press("Enter")
+    page.get_by_role("link", name="page in the studio").press("Enter")
     expect(page.get_by_role("heading", name=re.compile("HYPERLINK"))).to_be_visible()
     expect(page.locator("#text-heading + div")).not_to_contain_text("Loading the text …")
     expect(page.locator("#why-heading + div")).to_contain_text("relevance")
