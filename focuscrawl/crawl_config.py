@@ -147,7 +147,7 @@ class CrawlConfig(BaseModel):
         "suffix `@VERSION`, as in `demo@2`, "
         "simulates a [later state of the web](../how-to/recrawls.md#a-web-that-changes), "
         "in which some pages have changed. A crawl of a recording needs no "
-        "network, unless the location of the archive is a URI",
+        "network, unless it is at a URI",
         unset="`demo` if the critic is `models/demo` and `seeds` names no page of the live Web; "
         "otherwise the live Web",
     )
@@ -159,9 +159,9 @@ class CrawlConfig(BaseModel):
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[stop rules](../how-to/stopping.md), separated by commas. `recall 0.9`: estimated recall. "
-        "`targets 0.8`: recall certified by target pages. `next 100 < 0.1`: expected harvest rate "
-        "of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` or `d`. The "
+        "[stop rules](../how-to/stopping.md), separated by commas. `recall 0.9`: estimated "
+        "recall. `targets 0.8`: recall certified by target pages. `next 100 < 0.1`: expected "
+        "harvest rate of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` or `d`. The "
         "crawl stops when the first of the stop rules is met. The budget and the setting "
         "`FOCUSCRAWL_STAGNATION` can also stop the crawl",
         unset="none",
