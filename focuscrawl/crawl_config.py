@@ -160,11 +160,11 @@ class CrawlConfig(BaseModel):
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
         "[stop rules](../how-to/stopping.md), separated by commas. The rule `recall 0.9` limits "
-        "the estimated recall, and `targets 0.8` the recall certified by target pages. The rule `next "
-        "100 < 0.1` limits the expected harvest rate of the next 100 fetches, and `time 8h` the "
-        "duration of this run (in `s`, `m`, `h` or `d`). The crawl stops when the first of the "
-        "stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop the "
-        "crawl",
+        "the estimated recall, and `targets 0.8` the recall certified by target pages. The rule "
+        "`next 100 < 0.1` limits the expected harvest rate of the next 100 fetches, and `time 8h` "
+        "the duration of this run (in `s`, `m`, `h` or `d`). The crawl stops when the first of "
+        "the stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop "
+        "the crawl",
         unset="none",
     )
     targets: Text | None = _argument(
