@@ -50,8 +50,8 @@ def targets_needed(targets: int, recall: float) -> int | None:
 def split_examples(urls: Sequence[str], random_state: int = 0) -> tuple[list[str], list[str]]:
     """Split pages that a person knows into examples and target pages.
 
-    Of 21 or more pages, two thirds become target pages. Of 14 to 20 pages, 14 become target pages.
-    Fewer pages are all examples.
+    Of 21 or more pages, two thirds become target pages. If there are 14 to 20 pages, 14 of the
+    pages become target pages. Fewer pages are all examples.
 
     Returns
     -------
