@@ -70,6 +70,7 @@ class TargetCounts:
     targets: int  #: all target pages
     fetched: int  #: target pages that the crawl has fetched
     met: int  #: target pages that were fetched, or to which a fetched page links
+    relevant: int | None = None  #: fetched target pages with relevance above 0.5, if counted
 
     @property
     def recall(self) -> float:
@@ -83,6 +84,8 @@ class TargetCounts:
     def describe(self) -> str:
         """Return the counts and the certified recall as a part of a sentence."""
         text = f"{self.fetched:,} of {self.targets:,} target pages found"
+        if self.relevant is not None and self.relevant < self.fetched:
+            text += f" ({self.relevant:,} judged relevant)"
         if self.met > self.fetched:
             text += f", {self.met - self.fetched:,} more known by links"
         if self.targets < MIN_TARGETS:
