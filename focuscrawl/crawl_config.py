@@ -171,8 +171,8 @@ class CrawlConfig(BaseModel):
         None,
         "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): known "
         "relevant pages that are no start pages. The share of target pages that the crawl finds "
-        "certifies its recall. The formats are those of `seeds`; in a topic definition, the "
-        "key is `targets`",
+        "certifies its recall. The value has the same formats as `seeds`. A topic "
+        "definition lists target pages under the key `targets`",
         unset="none",
     )
     random_state: WholeNumber = _argument(0, "seed of the random number generator")
