@@ -41,8 +41,8 @@ STAGES = (
     ("", "resolve", "resolve in the web"),
     ("urls", "add", "number URLs"),
     ("strategy", "expand", "strategy and evidence"),
-    ("", "_queue", "queue"),
-    ("", "_put", "record"),
+    ("", "queue", "queue"),
+    ("", "put", "record"),
 )
 #: stages within the apprentice's strategy and in its training thread
 OF_APPRENTICE = (

@@ -120,7 +120,7 @@ class CrawlConfig(BaseModel):
         "start pages: URLs separated by commas or spaces, or a file. A text file of start pages "
         "has one URL per line (`#` starts a comment). A CSV file of start pages has a column "
         "`url` and an optional column `topic`. A [topic definition](../how-to/topics.md) "
-        "(`.toml`) contains the start pages as `seeds`",
+        "(`.toml`) lists the start pages under the key `seeds`",
         unset="the critic's examples of the topic",
     )
     critic: Text = _argument(
@@ -141,14 +141,15 @@ class CrawlConfig(BaseModel):
     web: Text | None = _argument(
         None,
         "recording (saved pages that replay offline) to crawl: a `.warc` or `.warc.gz` file, "
-        "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`, or "
-        "`INDEX,BASE`; paths or URIs). The synthetic web `demo` has 3,000 pages, and "
-        "`demo:SCALE` has SCALE times as many. The suffix `@VERSION`, as in `demo@2`, "
-        "simulates a [later state of the recording](../how-to/recrawls.md#a-web-that-changes), "
-        "in which some pages have changed. A crawl of a recording uses the network only for "
-        "archives named by a URI",
-        unset="the live Web; with the critic `models/demo`: `demo`, unless `seeds` names pages "
-        "of the live Web",
+        "or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, `.parquet`). "
+        "If the value is `INDEX,BASE`, BASE is the folder or URI of the WARC files. The value "
+        "`demo` is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE times as many. The "
+        "suffix `@VERSION`, as in `demo@2`, "
+        "simulates a [later state of the web](../how-to/recrawls.md#a-web-that-changes), "
+        "in which some pages have changed. A crawl of a recording needs no "
+        "network, unless it is at a URI",
+        unset="`demo` if the critic is `models/demo` and `seeds` names no page of the live Web; "
+        "otherwise the live Web",
     )
     crawl_dir: Text | None = _argument(
         None,
@@ -158,11 +159,19 @@ class CrawlConfig(BaseModel):
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[stop rules](../how-to/stopping.md), separated by commas: `recall 0.9` (estimated "
-        "recall), `next 100 < 0.1` (expected harvest rate of the next 100 fetches), `time 8h` "
-        "(duration of this run in `s`, `m`, `h` or `d`). The crawl stops when the first of the "
-        "stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop the "
-        "crawl",
+        "[stop rules](../how-to/stopping.md), separated by commas. `recall 0.9`: estimated "
+        "recall. `targets 0.8`: recall certified by target pages. `next 100 < 0.1`: expected "
+        "harvest rate of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` or `d`. The "
+        "crawl stops when the first of the stop rules is met. The budget and the setting "
+        "`FOCUSCRAWL_STAGNATION` can also stop the crawl",
+        unset="none",
+    )
+    targets: Text | None = _argument(
+        None,
+        "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): known "
+        "relevant pages that are no start pages. The share of target pages that the crawl finds "
+        "certifies its recall. The formats are those of `seeds`; in a topic definition, the "
+        "key is `targets`",
         unset="none",
     )
     random_state: WholeNumber = _argument(0, "seed of the random number generator")
@@ -367,6 +376,10 @@ class CrawlConfig(BaseModel):
         "number of fetches in a row without relevance above 0.5 after which the crawl stops; 0: "
         "never",
     )
+    stop_at_alarm: Flag = _setting(
+        False,
+        "stop the crawl when the [harvest alarm](../how-to/alarms.md) is raised",
+    )
     stop_timeout: Number = _setting(
         15.0,
         "seconds that a stopping live crawl waits for requests in progress before it cancels and "
@@ -523,7 +536,7 @@ def argument_help(width: int = 96) -> str:
         default = _default(field)
         shown = default if default == "required" else f"default: {default}"
         text = f"{field.description}. [{shown}]"
-        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "'")
         head = f"  -a {name}=..."
         indent = " " * 24
         wrapped = textwrap.wrap(plain, width - len(indent))

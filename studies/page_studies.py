@@ -152,15 +152,14 @@ def around(
         First and last leaf of each link.
     """
     near = window(
-        words,
+        None,
         token_leaf,
         left.astype(np.int32),
         right.astype(np.int32),
         d_max=D_MAX,
         max_tokens=_NEAREST,
-        repeats=True,
     )
-    return Tokens(near.words, near.offset.astype(np.int64), row_pointers(near.lengths))
+    return Tokens(words[near.tokens], near.offset.astype(np.int64), row_pointers(near.lengths))
 
 
 def _choose(links: list[_Link], rng: np.random.Generator) -> list[Ints]:
@@ -415,15 +414,14 @@ def rest_table(web: Web, whole: JudgedWeb, instances: Instances) -> pd.DataFrame
         assert view is not None
         links = chosen[instances.source[chosen] == page]
         around = window(
-            view.words.hashes,
+            None,
             view.token_leaf,
             instances.left[links].astype(np.int32),
             instances.right[links].astype(np.int32),
             d_max=int(view.token_leaf.max(initial=0)) + 1,
             max_tokens=None,
-            repeats=True,
         )
-        words.append(around.words)
+        words.append(view.words.hashes[around.tokens])
         offsets.append(around.offset.astype(np.int64))
         lengths += around.lengths.tolist()
     offset, high = np.concatenate(offsets), instances.high[chosen]

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 _BITS = 19  # size of the tables; two keys that collide share one rate
 _SLOTS = (1 << _BITS) - 1
-_MASK = np.uint32(_SLOTS)
-_NO_SLOT = np.uint32(1 << _BITS)  # its sums stay 0
+_MASK = np.uint32(_SLOTS)  # of a key; slot 0 is for the key 0 (no set), and its sums stay 0
 PRIOR = 0.05  # mean relevance expected before the first fetch (methods.md 5: p0)
 _PRIOR_LINKS = 0.2  # weight of the prior in means over links (methods.md 5)
 _SUMS = ("weight", "relevance", "reading", "margin", "around")
@@ -44,7 +43,7 @@ class RelevanceRates:
     def __init__(self, weight: float = 2.0) -> None:
         self.weight = weight
         # total and count are adjacent, since nearly every access is a cache miss
-        self._sums = np.zeros(((1 << _BITS) + 1, 2), np.float32)
+        self._sums = np.zeros((1 << _BITS, 2), np.float32)
         self._all = PRIOR * 0.1
         self._n = 0.1
 
@@ -68,7 +67,7 @@ class RelevanceRates:
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Record a fetch; `keys` identify the sets that contain the URL, 0 for no set."""
-        for slot in {key & _SLOTS for key in keys.tolist() if key}:
+        for slot in {key & _SLOTS for key in keys.tolist()} - {0}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0
         self._all += relevance
@@ -81,15 +80,12 @@ class RelevanceRates:
         ----------
         keys : uint32 (n, length), sets of each chain from large to small, 0 for no set
         """
-        inside = keys > 0
-        length = np.add.reduce(inside, axis=1)
-        deepest = int(length.max(initial=0))
+        deepest = np.count_nonzero(keys.any(axis=0))
         # after the end of a chain, the empty slot leaves the rate unchanged
-        slots = np.where(inside, keys & _MASK, _NO_SLOT).T[:deepest]
-        sums = self._sums.take(slots, axis=0)
-        rate = np.full(len(keys), self._all / self._n)
+        sums = self._sums.take(keys.T[:deepest] & _MASK, axis=0)
         total, count = np.divide(sums.transpose(2, 0, 1), self.weight, dtype=float, order="C")
         count += 1.0
+        rate = np.full(len(keys), self._all / self._n)
         for part, n in zip(total, count, strict=True):
             rate += part
             rate /= n
@@ -224,9 +220,8 @@ class UrlEvidence:
         around /= n
         prefix = fetched.prefixes.rates(keys[:, :PREFIXES])
         pattern = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
-        of_mean, of_prefix, of_pattern = np.split(
-            _log_odds(np.concatenate([mean, prefix, pattern])), 3
-        )
+        odds = _log_odds(np.concatenate([mean, prefix, pattern]))
+        of_mean, of_prefix, of_pattern = odds.reshape(3, -1)
         same, same_but_query = fetched.find_aliases(keys)
         columns = np.concatenate(
             [

@@ -148,15 +148,14 @@ class FeatureExtractor:
         parts = [SparseRows.empty(len(links))]
         if "context" in on:
             near = window(
-                view.words.hashes,
+                None if self._options.counts else view.words.indices,
                 view.token_leaf,
                 left,
                 right,
                 d_max=self._options.d_max,
                 max_tokens=self._options.tokens or None,
-                repeats=self._options.counts,
             )
-            parts = [offset_features(near)]
+            parts = [offset_features(near, view.words.hashes)]
         if "anchor" in on:
             parts.append(self._hashes.rows(anchors, ANCHOR, HASH_BITS))
         if "section" in on:

@@ -163,12 +163,12 @@ class GradedLabels:
 
     def grade(self, relevance: Floats) -> Floats:
         """Return the grades of pages with this `relevance` (n,), on the present scale."""
-        half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
+        half = np.minimum(np.maximum(_log_odds(relevance) / (2.0 * self.scale), -0.5), 0.5)
         return np.where(relevance > 0.0, 0.5 + half, 0.0)
 
 
 def _log_odds(relevance: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         odds = np.log(relevance) - np.log1p(-relevance)
-    clipped: Floats = np.clip(odds, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+    clipped: Floats = np.minimum(np.maximum(odds, -_MAX_LOG_ODDS), _MAX_LOG_ODDS)
     return clipped

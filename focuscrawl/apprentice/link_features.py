@@ -37,6 +37,7 @@ MAX_TOKENS = 40
 RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
 RELATION_FEATURES = hash_features(np.arange(len(RELATIONS), dtype=np.uint64), SITE, HASH_BITS)
 _CACHE_SIZE = 50_000  # URLs, about 20 MB, as the pages of a host share many links
+_UINT16_MAX = 0xFFFF
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
@@ -152,39 +153,39 @@ class Window(NamedTuple):
 
     Attributes
     ----------
-    words : uint64 (n_tokens,), hashes of the tokens
+    tokens : int64 (n_tokens,), positions of the tokens on the page
     offset : int32 (n_tokens,), DOM offset of each token from its link
     lengths : int64 (n_links,), number of tokens of each link
     """
 
-    words: NDArray[np.uint64]
+    tokens: Ints
     offset: NDArray[np.int32]
     lengths: Ints
 
 
 def window(
-    words: NDArray[np.uint64],
+    words: NDArray[np.int32] | None,
     token_leaf: NDArray[np.int32],
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     *,
     d_max: int,
     max_tokens: int | None = MAX_TOKENS,
-    repeats: bool = False,
 ) -> Window:
     """Find the tokens (words) in and around the links of a page.
 
     Parameters
     ----------
-    words : uint64 (n_tokens,), hashes of the tokens of the page
+    words : int32 (n_tokens,), number of the word of each token (`PageWords.indices`), to skip
+        repeated words of a leaf; None to keep them, for learners that count words
     token_leaf : int32 (n_tokens,), DOM leaf of each token, ascending
     left, right : int32 (n_links,), first and last DOM leaf under each link
     d_max : largest DOM offset on either side
     max_tokens : largest number of tokens before, inside and after a link; the nearest are used
-    repeats : whether repeated words of a leaf are kept, for learners that count words
     """
-    if not repeats:
-        words, token_leaf = _drop_repeats(words, token_leaf)
+    kept = None if words is None else _first_in_leaf(words, token_leaf)
+    if kept is not None:
+        token_leaf = token_leaf.take(kept)
     begin, first = token_leaf.searchsorted(np.array([left - d_max, left]))
     last, end = token_leaf.searchsorted(np.array([right, right + d_max]), side="right")
     inside = last - first
@@ -196,31 +197,35 @@ def window(
     spans = np.array([first - begin, inside, end - last]).T
     at = multi_arange(starts.ravel(), spans.ravel())
     lengths = spans.sum(axis=1)
-    leaf = token_leaf[at]
+    leaf = token_leaf.take(at)
     nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
-    return Window(words[at], leaf - nearest, lengths)
+    return Window(at if kept is None else kept.take(at), leaf - nearest, lengths)
 
 
-def offset_features(near: Window) -> SparseRows:
-    """Return one feature per word near a link and its DOM offset from the link [A02 2.2.2]."""
+def offset_features(near: Window, hashes: NDArray[np.uint64]) -> SparseRows:
+    """Return one feature per word near a link and its DOM offset from the link [A02 2.2.2].
+
+    Parameters
+    ----------
+    hashes : uint64, hash of each token of the page
+    """
     salt = (near.offset + OFFSET_SALT).astype(np.uint64)
-    return SparseRows(hash_features(near.words, salt, HASH_BITS), row_pointers(near.lengths))
+    words = hashes.take(near.tokens)
+    return SparseRows(hash_features(words, salt, HASH_BITS), row_pointers(near.lengths))
 
 
-def _drop_repeats(
-    words: NDArray[np.uint64], token_leaf: NDArray[np.int32]
-) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
-    pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words
-    ordered = np.sort(pairs)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+def _first_in_leaf(words: NDArray[np.int32], token_leaf: NDArray[np.int32]) -> Ints | None:
+    """Return the positions of the first token of each word in each leaf; None for all tokens."""
+    # NumPy sorts numbers of 16 bits in linear time
+    small = words if words.max(initial=0) > _UINT16_MAX else words.astype(np.uint16)
+    order = small.argsort(kind="stable")
+    word, leaf = small.take(order), token_leaf.take(order)
+    repeated = order[1:][(word[1:] == word[:-1]) & (leaf[1:] == leaf[:-1])]
     if not len(repeated):
-        return words, token_leaf
-    # an argsort of all pairs takes much longer than this treatment of the few repeated pairs
-    place = np.minimum(repeated.searchsorted(pairs), len(repeated) - 1)
-    kept = repeated[place] != pairs
-    again = (~kept).nonzero()[0]
-    kept[again[np.unique(pairs[again], return_index=True)[1]]] = True
-    return words[kept], token_leaf[kept]
+        return None
+    kept = np.ones(len(words), bool)
+    kept[repeated] = False
+    return kept.nonzero()[0]
 
 
 def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:

@@ -171,7 +171,9 @@ def _check_below(numbers: NDArray[np.integer], end: int) -> None:
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
     """Pack distinct words into arrays, for `PageFeatures.vocabulary`."""
     text = "\n".join(words).encode("utf-8", "surrogatepass")
-    return np.frombuffer(zlib.compress(text, 1), np.uint8)
+    # distinct words hardly repeat each other, so a search for repetitions would gain 2 to 4 %
+    packer = zlib.compressobj(1, strategy=zlib.Z_HUFFMAN_ONLY)
+    return np.frombuffer(packer.compress(text) + packer.flush(), np.uint8)
 
 
 def unpack_words(vocabulary: NDArray[np.uint8]) -> list[str]:

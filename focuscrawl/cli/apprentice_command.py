@@ -55,8 +55,8 @@ def apprentice() -> None:
 @click.option(
     "--d-max",
     metavar="N|cv|cv-accuracy",
-    help="Maximum distance in text nodes between a link and the words used as features; cv: the "
-    "distance with the best log loss in cross-validation; cv-accuracy: with the best accuracy.",
+    help="Maximum distance, in text nodes, between a link and the words used as its features: a "
+    "number, cv (chosen by cross-validated log loss) or cv-accuracy (chosen by accuracy).",
 )
 @click.option(
     "--options",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from focuscrawl import collection
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import ProgressBar
+from focuscrawl.cli.common_options import ProgressBar, command_line
 from focuscrawl.collection import ExportOptions, write_collection
 from focuscrawl.collection.export_files import (
     base_name,
@@ -24,6 +24,9 @@ from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
+
+if TYPE_CHECKING:
+    from focuscrawl.collection import Collection
 
 _LONGEST_CHUNK = 10_000_000  # characters
 
@@ -87,8 +90,57 @@ def collect(
     """
     check_output(out)
     languages = () if language is None else LANGUAGES.parse("--language", language)
-    LanguageFilter(languages)  # raises an error for languages that cannot be detected
-    options = ExportOptions(min_relevance, languages, extractor, near_duplicates)
+    exported, written = export_crawl(
+        crawl_dir,
+        out,
+        ExportOptions(min_relevance, languages, extractor, near_duplicates),
+        chunk=chunk,
+        links=links,
+        web=web,
+        processes=processes,
+        command=command_line(),
+    )
+    if not exported.webs:
+        click.echo(
+            "Warning: the recording of the crawl is missing, so only pages whose text was "
+            "extracted before are exported, without their robots directives. Name a recording "
+            "with --web",
+            err=True,
+        )
+    click.echo(f"Exported {describe_exported(exported)}")
+    click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def export_crawl(
+    crawl_dir: str,
+    out: Path,
+    options: ExportOptions,
+    *,
+    chunk: int = 0,
+    links: bool = False,
+    web: str | None = None,
+    processes: int,
+    command: str,
+) -> tuple[Collection, list[Path]]:
+    """Export a crawl, and show the progress; return the export and the written files.
+
+    Parameters
+    ----------
+    chunk : int
+        Largest number of characters of a chunk; 0: no chunks.
+    links : bool
+        Whether to write the links between pages and between hosts, too.
+    web : str or None
+        Recording with pages that the crawl did not record.
+    command : str
+        Command line for the datasheet.
+
+    Raises
+    ------
+    UserError
+        There is no page to export, or a language cannot be detected.
+    """
+    LanguageFilter(options.languages)  # raises an error for languages that cannot be detected
     with (
         closing(open_store(crawl_dir)) as store,
         closing(ProgressBar("Extracting text")) as progress,
@@ -104,35 +156,14 @@ def collect(
             critic_progress=critic_progress,
         )
         check_not_empty(exported)
-        written = write_collection(exported, out, chunk=chunk, command=_command_line())
+        written = write_collection(exported, out, chunk=chunk, command=command)
         if links:
             written += write_edges(store, exported, out.parent, base_name(out))
-    if not exported.webs:
-        click.echo(
-            "Warning: the recording of the crawl is missing, so only pages whose text was "
-            "extracted before are exported, without their robots directives. Name a recording "
-            "with --web",
-            err=True,
-        )
-    pages = pluralize(len(exported.pages), "page")
-    skipped = describe_skipped(exported)
-    click.echo(
-        f"Exported {pages} of {exported.fetched:,} with relevance ≥ {min_relevance:g}"
-        + (f"; skipped: {skipped}" if skipped else "")
-    )
-    click.echo("wrote " + ", ".join(map(str, written)))
+    return exported, written
 
 
-def _command_line() -> str:
-    """Return the command with the options that differ from their defaults, for the datasheet."""
-    context = click.get_current_context()
-    words = ["focuscrawl", "collect"]
-    for parameter in context.command.params:
-        value = context.params.get(parameter.name or "")
-        if isinstance(parameter, click.Argument):
-            words.append(str(value))
-        elif value is True:
-            words.append(parameter.opts[0])
-        elif value is not None and value != parameter.get_default(context):
-            words += [parameter.opts[0], str(value)]
-    return shlex.join(words)
+def describe_exported(exported: Collection) -> str:
+    """Return the number of exported pages, and of pages left out with the reasons."""
+    pages, skipped = pluralize(len(exported.pages), "page"), describe_skipped(exported)
+    words = f"{pages} of {exported.fetched:,} with relevance ≥ {exported.options.min_relevance:g}"
+    return f"{words}; skipped: {skipped}" if skipped else words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 import signal
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -217,15 +218,16 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 class ProgressBar(Progress):
     """Progress bar that counts pages; without a terminal, one line with the page count."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, unit: str = "pages") -> None:
         self._title = title
+        self._unit = unit
         self._bar: tqdm[NoReturn] | None = None
 
     def start(self, pages: int) -> None:
         """Show the progress bar, with the total number of pages."""
-        self._bar = tqdm(total=pages, desc=self._title, unit=" pages", disable=None)
+        self._bar = tqdm(total=pages, desc=self._title, unit=f" {self._unit}", disable=None)
         if self._bar.disable:
-            click.echo(f"{self._title}: {pages} pages", err=True)
+            click.echo(f"{self._title}: {pages} {self._unit}", err=True)
 
     def advance(self, pages: int = 1) -> None:
         """Advance the progress bar by the number of processed pages."""
@@ -236,6 +238,32 @@ class ProgressBar(Progress):
         """Stop updating the bar."""
         if self._bar is not None:
             self._bar.close()
+
+
+def command_line(*, without: str = "", **changed: object) -> str:
+    """Return the running command with the options that differ from their defaults.
+
+    Parameters
+    ----------
+    without : str
+        Name of a parameter to leave out.
+    **changed : object
+        Other values of parameters.
+    """
+    context = click.get_current_context()
+    words = ["focuscrawl", context.info_name or ""]
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        value = changed.get(name, context.params.get(name))
+        values = value if isinstance(value, tuple) else (value,)
+        if isinstance(parameter, click.Argument):
+            words += map(str, values)
+        elif value is True and name != without:
+            words.append(parameter.opts[0])
+        elif value is not None and value is not True and value != parameter.get_default(context):
+            for each in values:
+                words += [parameter.opts[0], str(each)]
+    return shlex.join(words)
 
 
 def history_progress_bar(store: CrawlStore, title: str) -> tqdm[NoReturn]:

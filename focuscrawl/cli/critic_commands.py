@@ -101,7 +101,7 @@ def critic() -> None:
     "--min-examples",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Merge topics of a Dmoz dump with fewer than N examples into their parent topics.  "
+    help="Merge each topic of a Dmoz dump that has fewer than N examples into its parent topic.  "
     "[default: 300 if at least 100 classes remain, else 1]",
 )
 @common_options.integer_option("--max-examples", "Maximum number of examples per topic.", 300)
@@ -230,8 +230,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @click.option(
     "--topic",
     metavar="TOPICS",
-    help="Topics in --labels, separated by commas. With --topic, the command only checks whether "
-    "the critic recognises pages on these topics.",
+    help="Topics in --labels to check, separated by commas. With --topic, the command only "
+    "checks whether the critic recognises pages on these topics.",
 )
 @click.option(
     "--focus",
@@ -248,7 +248,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     type=click.IntRange(min=0),
     metavar="N",
     help="Without --labels: number of off-topic pages that you found among the pages "
-    "printed by an earlier check, to compute the precision.",
+    "printed by the previous check. The command computes the precision from this number.",
 )
 @click.option(
     "--csv",

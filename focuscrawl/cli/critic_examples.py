@@ -153,6 +153,7 @@ def describe_definition(definition: TopicDefinition) -> str:
         *([pluralize(len(definition.words), "phrase")] if definition.words else []),
         pluralize(len(definition.good), "good page"),
         pluralize(len(definition.bad), "bad page"),
+        *([pluralize(len(definition.targets), "target page")] if definition.targets else []),
     ]
     return ", ".join(contents)
 
@@ -175,6 +176,7 @@ def fetch_examples(
     random_state: int = 0,
     max_distance: int | None = None,
     web: str | None = None,
+    resume: bool = False,
 ) -> Web:
     """Crawl example pages and the pages they link to, politely; return the recording (WARC file).
 
@@ -195,6 +197,8 @@ def fetch_examples(
         other pages. 0: follow only redirects; None: follow links at random, without a limit.
     web : str | None
         Recorded web to read the pages from; None: the live Web.
+    resume : bool
+        Resume the crawl if the folder contains one with the same examples.
 
     Raises
     ------
@@ -209,7 +213,7 @@ def fetch_examples(
         )
     source = None if web is None else open_web(web)
     folder = _create_crawl_folder(
-        crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds
+        crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds, resume=resume
     )
     recording = folder / _RECORDING
     and_others = f" and {pluralize(others, 'other page')}" if max_distance != 0 else ""
@@ -262,9 +266,9 @@ def fetch_examples(
     return opened
 
 
-def _create_crawl_folder(folder: str | Path, seeds: Sequence[str]) -> Path:
+def _create_crawl_folder(folder: str | Path, seeds: Sequence[str], *, resume: bool) -> Path:
     folder = Path(folder)
-    if CrawlFolder(folder).exists:
+    if CrawlFolder(folder).exists and not resume:
         raise UserError(
             f"folder {folder} contains a crawl already: read its pages with --web "
             f"{folder / _RECORDING}, or name another folder with --crawl-dir"

@@ -102,9 +102,9 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     """Mark CLASS as a further relevant class of the crawl in CRAWL_DIR.
 
-    CLASS is a class of the crawl's critic, for example a class from a warning of the crawl. The
-    subclasses of CLASS become relevant as well. The crawl judges its pages again and re-scores its
-    queued URLs.
+    CLASS is a class of the crawl's critic, for example a class that the crawl proposed in a
+    warning. The subclasses of CLASS become relevant as well. The crawl judges its pages again and
+    re-scores its queued URLs.
 
     \b
     focuscrawl topic mark crawls/funds /Business/Investing
@@ -158,7 +158,7 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
 )
 @click.option("--model", metavar="NAME", help="Name of the language model of --teacher.")
 @common_options.integer_option(
-    "--per-minute", "Maximum number of requests per minute to the language model of --teacher.", 60
+    "--per-minute", "Maximum number of requests per minute to the language model.", 60
 )
 @_WEB
 def suggest_command(
@@ -266,7 +266,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples: pages that link to examples of TOPIC.toml, or link targets.
+    """Propose further examples: pages that link to examples of TOPIC.toml or are linked to.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

@@ -44,7 +44,7 @@ def knowledge() -> None:
     "--topic",
     metavar="TOPICS",
     required=True,
-    help="Topics of the crawls: paths of classes, separated by commas.",
+    help="Topics of the crawls, such as /Sports/Cycling, separated by commas.",
 )
 @common_options.path_option(
     "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"

@@ -44,7 +44,7 @@ def lab() -> None:
     "[default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Run the crawls of STUDY.toml: one for each recording, topic, seed sample and strategy.
+    """Run a crawl for each combination of web, topic, start pages and strategy in STUDY.toml.
 
     After an interruption, repeat the command to run the missing crawls. The command writes the
     results to fetches.parquet, runs.parquet and tables.md in the folder --out.

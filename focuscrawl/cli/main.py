@@ -23,6 +23,7 @@ _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@
 _SUBCOMMANDS = {
     "apprentice": ("cli.apprentice_command", "Train apprentices on finished crawls."),
     "collect": ("cli.collect_command", "Export relevant pages of a crawl with their text."),
+    "corpus": ("commands.corpus_command", "Create a corpus of pages from keywords."),
     "crawl": ("commands.anywhere", "Crawl pages of a topic."),
     "critic": ("cli.critic_commands", "Train and check critics."),
     "distill": ("cli.report_commands", "List the hubs and authorities of a crawl."),

@@ -122,7 +122,7 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Use one state per label of a page, and no separate states for links.",
+        help="Use a smaller model, with one state per page label and without states for links.",
     )
     @common_options.float_option(
         "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
@@ -171,11 +171,11 @@ def training_options(command: Command) -> Command:
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
 ) -> None:
-    """Browse a site from START_URL on the terminal, and save paths to goals and dead ends.
+    """Browse a site from START_URL on the terminal, and record paths that lead to goal pages.
 
     The key g (goal) or f (dead end) labels the current page, saves the path to the page and
-    returns to the previous page. The input `m LABEL` labels a page on the way to a goal as a
-    milestone. Give the same milestone labels on similar sites.
+    returns to the previous page. The input `m LABEL` labels the current page as a milestone on the
+    way to a goal. Use the same labels for corresponding milestones on similar sites.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
@@ -437,8 +437,8 @@ def _print_model(model: PathModel) -> None:
 @click.option(
     "--printed-scores",
     is_flag=True,
-    help="Compute link scores exactly by equations 6 and 7 of Sarawagi and Vydiswaran, for each "
-    "path separately.",
+    help="Compute link scores by equations 6 and 7 as printed in the paper by Sarawagi and "
+    "Vydiswaran.",
 )
 @click.option(
     "--adapt/--no-adapt",

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 )
 @common_options.path_option("--csv", "CSV file for a table with one row per fetch.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
-    """Summarise finished or running crawls, and draw curves of their shares of off-topic pages.
+    """Summarise finished or running crawls, and plot the share of off-topic pages over time.
 
     The report consists of report.html, one HTML file that contains all figures, and loss.png. If
     you give several crawls, the report compares each crawl with the first crawl.
@@ -106,8 +106,8 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 @click.option(
     "--sites",
     type=click.Choice(SITE_RULES),
-    help="Ignore links between pages of the same host or registered domain; none: count all "
-    "links.  [default: host; none if every link stays on its host]",
+    help="Ignore links between pages of the same host (host) or registered domain (domain), or "
+    "count all links (none).  [default: host, or none if every link stays on its host]",
 )
 @common_options.path_option(
     "--csv", "CSV file for a table of all pages with a hub or authority score."

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from focuscrawl import __version__
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.critic_examples import (
@@ -28,6 +29,7 @@ from focuscrawl.cli.critic_examples import (
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
+from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
@@ -35,8 +37,9 @@ from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import rank_candidates, read_candidates
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
+from focuscrawl.search import open_source
+from focuscrawl.search.candidates import rank_candidates
 from focuscrawl.taxonomy import ROOT, Taxonomy, normalise, parse_topics, read_labels
 from focuscrawl.topics import (
     TopicDefinition,
@@ -62,7 +65,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WIDTH = 100  # characters of a URL
-_QUERY = 8  # keywords in the query for a callable
+_QUERY = 8  # keywords in the query for a source
+_PER_SEED = 5  # search results for each start page to add
 _CLASSES = 3  # classes printed for each page
 
 
@@ -114,6 +118,12 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.DESCRIPTION
 @common_options.NAME
 @common_options.urls_option("--seeds", "Start pages of crawls")
+@common_options.urls_option("--targets", "Known relevant pages that measure the recall of crawls")
+@click.option(
+    "--hold-out",
+    is_flag=True,
+    help="Hold out two thirds of the good pages, to measure the recall of crawls.",
+)
 @_example_options
 def new(
     *,
@@ -125,6 +135,8 @@ def new(
     description: str | None,
     name: str | None,
     seeds: tuple[str, ...],
+    targets: tuple[str, ...],
+    hold_out: bool,
     good: list[str],
     bad: list[str],
 ) -> None:
@@ -139,12 +151,23 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
+    target_urls = read_url_arguments(targets)
+    if hold_out:
+        good, held_out = split_examples(good)
+        target_urls += held_out
+        if not held_out:
+            click.echo(
+                f"warning: {pluralize(len(good), 'good page')}, fewer than {MIN_TARGETS}: no page "
+                "is held out, and no recall can be certified",
+                err=True,
+            )
     created = TopicDefinition(
         critic=critic,
         web=web,
         topics=split_at_commas(marked),
         words=split_at_commas(words),
         seeds=tuple(read_url_arguments(seeds)),
+        targets=tuple(target_urls),
         name=name,
         description=None if description is None else read_description(description),
     ).with_judgements(good, bad)
@@ -182,7 +205,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links. URL is a URL or a file of URLs.
+    """Fetch example pages politely, without following links. The argument is a URL or a file.
 
     The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
     pages, pass the recording of the crawl to `topic train --web`.
@@ -291,19 +314,18 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
 @click.option(
     "--candidates",
     required=True,
-    metavar="FILE|CALLABLE",
-    help="Search results: a JSON file, a CSV file with the columns url,title,description, or a "
-    "Python search function (module:callable).",
+    metavar="SOURCE",
+    help="Source of search results: searxng or another installed source, a JSON file, a CSV file "
+    "with the columns url,title,description, or a Python search function (module:callable).",
 )
 @click.option(
     "--query",
     metavar="TEXT",
-    help="Query that the command passes to the search function of --candidates.  [default: the "
-    "first words of the topic]",
+    help="Query that the command passes to the source.  [default: the first phrases of the topic]",
 )
 @common_options.integer_option("--n", "Number of start pages to add.", 20)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Add start pages to TOPIC.toml: the search results most similar to the topic.
+    """Search for start pages, and add the results most similar to the topic to TOPIC.toml.
 
     The similarity of a search result is computed from its title and description. The command
     compares a search result with the words in TOPIC.toml and the most typical words of the
@@ -320,7 +342,9 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
             f"{definition} has no words to rank search results by: add words = [...] or "
             "description = ..."
         )
-    found = read_candidates(candidates, query or " ".join([*keywords.weights][:_QUERY]))
+    with closing(open_source(candidates, f"focuscrawl/{__version__}")) as source:
+        answer = source.search(query or " ".join([*keywords.weights][:_QUERY]), _PER_SEED * n)
+    found = answer.candidates
     best = rank_candidates(found, keywords)
     if not best:
         words = ", ".join([*keywords.weights][:_QUERY])

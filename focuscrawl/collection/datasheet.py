@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
 from focuscrawl.collection.collection import COLUMNS
+from focuscrawl.completeness.target_recall import TargetCounts
 from focuscrawl.crawl.page_source import LIVE
-from focuscrawl.foundation.urls import host
+from focuscrawl.foundation.urls import host, schemeless
 from focuscrawl.page.words import count_words
 from focuscrawl.report.outcomes import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import one_line, pluralize
@@ -176,17 +177,34 @@ def _crawl(collection: Collection) -> list[str]:
 
 
 def _completeness(collection: Collection) -> list[str]:
-    estimate = collection.origin.completeness
+    estimate, lines = collection.origin.completeness, _certified_recall(collection)
     if estimate is None:
-        return ["The crawl recorded no estimate of its recall."]
+        return [*lines, "The crawl recorded no estimate of its recall."]
     low, high = estimate.interval
     return [
+        *lines,
         f"Estimated recall: {estimate.recall:.2f} (90 % interval {low:.2f} to {high:.2f}), the "
-        "share of reachable relevant pages that the crawl fetched. Reachable pages are those that "
-        f"links lead to from the start pages. The crawl fetched {estimate.relevant:,} relevant "
-        f"pages. About {estimate.discovered:,.0f} more were queued, and about "
-        f"{estimate.undiscovered:,.0f} not yet discovered. The estimate does not count relevant "
-        "pages that no such link leads to, or that the critic misjudges."
+        "share of reachable relevant pages that the crawl fetched. The estimate is a guess. "
+        "Reachable pages are those that links lead to from the start pages. The crawl fetched "
+        f"{estimate.relevant:,} relevant pages. About {estimate.discovered:,.0f} more were "
+        f"queued, and about {estimate.undiscovered:,.0f} not yet discovered. The estimate does "
+        "not count relevant pages that no such link leads to, or that the critic misjudges.",
+    ]
+
+
+def _certified_recall(collection: Collection) -> list[str]:
+    """Return a paragraph about the target pages in the collection; [] without target pages."""
+    targets = collection.origin.targets
+    if not targets:
+        return []
+    pages = {schemeless(url) for page in collection.pages for url in (page.url, *page.duplicates)}
+    found = sum(schemeless(url) in pages for url in targets)
+    return [
+        f"In the collection: {TargetCounts(len(targets), found, found).describe()}. Target pages "
+        "are relevant pages that a person knew, and that were neither start pages nor examples "
+        "of the critic. The bound holds for pages like the target pages. Target pages from a "
+        "search engine are prominent pages, so the recall of other pages may be lower.",
+        "",
     ]
 
 

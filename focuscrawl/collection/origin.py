@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from focuscrawl.crawl.target_pages import target_states
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, write_atomically
@@ -238,6 +239,7 @@ class Origin:
     outcomes: Mapping[str, int] = field(default_factory=dict)
     forbidden: int = 0
     completeness: RecallEstimate | None = None
+    targets: tuple[str, ...] = ()  #: URLs of the target pages of the crawl
     critic: CriticQuality = _UNKNOWN
 
     @classmethod
@@ -255,6 +257,7 @@ class Origin:
             outcomes=summary.outcomes,
             forbidden=sum(each.detail.endswith(_FORBIDDEN) for each in excluded),
             completeness=summary.completeness,
+            targets=tuple(target_states(store, folder)),
             critic=get_critic_quality(summary.identity, folder, webs, progress),
         )
 

@@ -14,6 +14,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
+from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.assembly import load_config_critic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
@@ -28,11 +29,13 @@ from focuscrawl.store.history import History
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.report.crawl_plan import StartPage
 
 #: arguments of a crawl that do not affect its start pages, or would add other start pages
-_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop")
+_IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop", "targets")
 _MOST_REDIRECTS = 5  # in a row
 _WORDS, _SHOWN = 300, 12  # frequent words judged, words printed
 _SEEDS_UNREACHABLE = 3  # exit code
@@ -61,9 +64,49 @@ def plan(
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling
     """
-    parsed, crawl_settings = _parse_pairs(arguments), project_settings()
-    crawl_settings.update(_parse_pairs(settings), priority="cmdline")
-    config = read_config(crawl_settings, parsed, may_be_demo=True)
+    outlook, budget = make_plan(parse_pairs(arguments), settings, most)
+    if as_json:
+        click.echo(json.dumps(outlook.to_dict()))
+    else:
+        print_plan(outlook, budget)
+    if all(page.relevance is None for page in outlook.pages):
+        raise SystemExit(_SEEDS_UNREACHABLE)
+
+
+def make_plan(
+    arguments: dict[str, str],
+    settings: Sequence[str],
+    most: int,
+    *,
+    recording: str | None = None,
+) -> tuple[CrawlPlan, int]:
+    """Fetch the start pages of a crawl, and estimate the costs of the crawl.
+
+    Parameters
+    ----------
+    arguments : dict of str to str
+        Arguments of the crawl.
+    settings : sequence of str
+        Settings of the crawl, each ``NAME=VALUE``.
+    most : int
+        Maximum number of start pages to fetch.
+    recording : str or None
+        Recording from which the start pages of a live crawl are read instead of fetched.
+
+    Returns
+    -------
+    plan : CrawlPlan
+    budget : int
+        Budget of the crawl; 0: no limit.
+
+    Raises
+    ------
+    UserError
+        An argument or a setting is invalid, or there are no start pages.
+    """
+    crawl_settings = project_settings()
+    crawl_settings.update(parse_pairs(settings), priority="cmdline")
+    config = read_config(crawl_settings, arguments, may_be_demo=True)
     if not config.topics:
         raise UserError("no topic given: add -a topic=TOPIC, as for `focuscrawl crawl`")
     critic = load_config_critic(config)
@@ -74,36 +117,47 @@ def plan(
             "no start pages, and the critic has no examples to start from: add -a seeds=URL,... "
             "or -a seeds=FILE"
         )
+    if config.browser is not None:
+        recording = None  # the browser renders pages of the live Web only
+    recorded_size = 0.0  # bytes for each page
+    if recording is not None:
+        arguments = {**arguments, "web": recording}
+        n_recorded = sum(1 for _ in open_web(recording).urls())
+        recorded_size = Path(recording).stat().st_size / max(n_recorded, 1)
     with tempfile.TemporaryDirectory(prefix="focuscrawl-plan-") as name:
         folder = Path(name)
-        _fetch_start_pages(parsed, settings, seeds[:most], folder)
+        _fetch_start_pages(arguments, settings, seeds[:most], folder)
         with closing(open_store(folder / "crawl")) as store:
             pages, fetched = start_pages(store), Summary.of(store).fetched
-        recording = folder / "crawl" / RECORDING_FILE
-        web = config.web or (str(recording) if recording.exists() else None)
+        recorded = folder / "crawl" / RECORDING_FILE
+        web = config.web or recording or (str(recorded) if recorded.exists() else None)
         size = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
         outlook = CrawlPlan(
             pages=tuple(pages),
             seeds=len(seeds),
             most=most,
             words=_find_topic_words(critic, pages, web),
-            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1),
+            size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1) + recorded_size,
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
-            warnings=tuple(plan_warnings(pages, examples)),
+            warnings=(
+                *plan_warnings(pages, examples),
+                *([] if config.stop.recall is None else [RECALL_RULE_STUDY]),
+            ),
         )
-    if as_json:
-        click.echo(json.dumps(outlook.to_dict()))
-    else:
-        click.echo("\n".join(outlook.format_lines(config.budget)))
-        for warning in outlook.warnings:
-            click.echo(f"warning: {warning}", err=True)
-    if all(page.relevance is None for page in pages):
-        raise SystemExit(_SEEDS_UNREACHABLE)
+    return outlook, config.budget
 
 
-def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
+def print_plan(outlook: CrawlPlan, budget: int) -> None:
+    """Print a plan, and its warnings on standard error."""
+    click.echo("\n".join(outlook.format_lines(budget)))
+    for warning in outlook.warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse arguments or settings of the form ``NAME=VALUE``."""
     for each in pairs:
         if "=" not in each:
             raise UserError(f"{each} is not an argument or a setting: write NAME=VALUE")
@@ -111,7 +165,7 @@ def _parse_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
 
 
 def _fetch_start_pages(
-    arguments: dict[str, str], settings: tuple[str, ...], seeds: list[str], folder: Path
+    arguments: dict[str, str], settings: Sequence[str], seeds: list[str], folder: Path
 ) -> None:
     """Crawl only the start pages and the targets of their redirects.
 

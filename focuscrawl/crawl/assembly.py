@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl import __version__
+from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.discovery import FEEDS, Discovery
 from focuscrawl.crawl.distilling import Distilling, HubRevisits, has_revisits
@@ -20,6 +21,12 @@ from focuscrawl.crawl.revisit_policy import KnownPages, copy_knowledge, open_kno
 from focuscrawl.crawl.scope import Scope, read_seeds, scope_identity
 from focuscrawl.crawl.state import restore
 from focuscrawl.crawl.stopping import Completeness, StopRules
+from focuscrawl.crawl.target_pages import (
+    check_targets,
+    choose_targets,
+    read_targets,
+    write_targets,
+)
 from focuscrawl.crawl.traps import NearDuplicates, Traps
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.waiting import PatientOrder, PriorityFidelity
@@ -65,6 +72,8 @@ def open_crawl(config: CrawlConfig) -> Crawl:
     knowledge = open_knowledge(config, folder)
     checked = check_config(config, knowledge, exists=folder.exists, folder=folder)
     config = checked.config
+    if config.stop.recall is not None:
+        logger.info("%s%s", RECALL_RULE_STUDY[0].upper(), RECALL_RULE_STUDY[1:])
     store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
     now = _start_time(store, checked)
     known, urls = None, UrlTable()
@@ -75,6 +84,8 @@ def open_crawl(config: CrawlConfig) -> Crawl:
             strategy = CorrectedStrategy(
                 strategy, known.scores, urls, 1.0 if config.revisit else KNOWN_WEIGHT
             )
+    if config.targets is not None:
+        write_targets(folder.path, checked.targets)
     crawl = Crawl(
         critic=checked.critic,
         strategy=strategy,
@@ -129,7 +140,8 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 class CheckedConfig(NamedTuple):
     """A checked configuration of a crawl, and the critic, strategy, web and start pages it names.
 
-    For the attribute ``within``, see `focuscrawl.crawl.state.CrawlState`. The list ``seeds`` is
+    The list ``targets`` has the target pages that the argument `targets` names. For the attribute
+    ``within``, see `focuscrawl.crawl.state.CrawlState`. The list ``seeds`` is
     empty for a resumed crawl, whose start pages are already in the store.
     """
 
@@ -138,6 +150,7 @@ class CheckedConfig(NamedTuple):
     critic: Critic
     strategy: Strategy
     seeds: list[str]
+    targets: list[str]
     within: frozenset[str] | None
     identity: dict[str, str]
     about: dict[str, str]
@@ -188,6 +201,9 @@ def check_config(
     )
     if folder is not None:
         config, critic = resumed_config(folder, config, critic)
+    targets = choose_targets(config, critic=critic, web=web, knowledge=knowledge, seeds=seeds)
+    stored = [] if folder is None else read_targets(folder.path)
+    check_targets(config, targets if config.targets is not None else stored)
     within = None if config.within is None else _fetched_urls(Path(config.within))
     context = StrategyContext(critic, config.random_state, web, config.topics, knowledge)
     strategy = make_strategy(config.strategy, context, config.strategy_options)
@@ -224,7 +240,7 @@ def check_config(
             "Web (focuscrawl train)",
             config.critic,
         )
-    return CheckedConfig(config, web, critic, strategy, seeds, within, identity, about)
+    return CheckedConfig(config, web, critic, strategy, seeds, targets, within, identity, about)
 
 
 def load_config_critic(config: CrawlConfig) -> Critic:

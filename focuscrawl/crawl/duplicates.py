@@ -165,11 +165,10 @@ def sketch(page: PageWords) -> bytes | None:
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
-    page = page.split_characters(_MAX_CHARACTERS)
-    n = len(page.indices) - _SHINGLE_LENGTH + 1
+    words = page.split_hashes(_MAX_CHARACTERS)
+    n = len(words) - _SHINGLE_LENGTH + 1
     if n < _MIN_SHINGLES:
         return None
-    words = page.hashes
     mixed = words[:n].copy()
     for i in range(1, _SHINGLE_LENGTH):
         mixed = mixed * _STEP + words[i : n + i]
@@ -222,12 +221,14 @@ class MinHashIndex:
         near = zip(self._buckets, bands, strict=True)
         found = sorted({other for pages, band in near for other in pages.get(band, ())})
         if found:
-            values = np.frombuffer(data, "<u4")
-            others = (np.frombuffer(self._sketches[other], "<u4") for other in found)
-            alike = [float((other == values).mean()) for other in others]
-            best = max(alike)
-            if best >= MIN_RESEMBLANCE:
-                return found[alike.index(best)], best
+            others = b"".join([self._sketches[other] for other in found])
+            equal = np.frombuffer(others, "<u4").reshape(-1, _N_HASHES) == np.frombuffer(
+                data, "<u4"
+            )
+            alike = equal.mean(axis=1)
+            best = int(alike.argmax())
+            if alike[best] >= MIN_RESEMBLANCE:
+                return found[best], float(alike[best])
         for pages, band in zip(self._buckets, bands, strict=True):
             pages.setdefault(band, []).append(url_id)
         self._sketches[url_id] = data

@@ -16,6 +16,7 @@ from focuscrawl.crawl.distilling import HubRevisits
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
 from focuscrawl.crawl.part import POLL_INTERVAL
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
+from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.crawl.visit import TOO_HARD, UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.crawl.waiting import PriorityFidelity
 from focuscrawl.foundation.urls import resolve_header
@@ -72,7 +73,10 @@ class Crawl(CrawlState):
     def start(self, seeds: Sequence[str]) -> None:
         """Start a run of the crawl, and queue new start pages."""
         self.record_event("start", self.config.describe())
-        self.add_seeds(seeds)
+        new = self.add_seeds(seeds)
+        completeness = self.part(Completeness)
+        if completeness is not None and new:
+            completeness.add_start_pages(new)
         self.folder.set_phase(CrawlPhase.CRAWLING)
 
     def set_budget(self, budget: int) -> None:

@@ -197,18 +197,20 @@ def select_links(
 _HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
 
 
-def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
-    """Read start pages from the value of the argument ``seeds``.
+def read_seeds(source: str, topics: tuple[str, ...], name: str = "seeds") -> list[str]:
+    """Read pages from the value of the argument ``seeds`` or ``targets``.
 
     Parameters
     ----------
     source : str
         URLs separated by commas or blanks; or a file with one URL a line, in which blank lines
         and lines that start with ``#`` are skipped; or a CSV file with the columns ``topic`` and
-        ``url``; or a topic definition (``.toml``) with seeds. A file ``models/...`` can be part
+        ``url``; or a topic definition (``.toml``). A file ``models/...`` can be part
         of the package.
     topics : tuple of str
         Topics whose rows of a CSV file are read, including their subtopics.
+    name : str
+        Name of the argument, and of the key in a topic definition.
 
     Returns
     -------
@@ -221,37 +223,38 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
         The file is missing, has no URL for the topics, or has an invalid URL.
     """
     if _HTTP.match(source):
-        return _check_urls([(part, "seeds") for part in split_urls(source)])
+        return _check_urls([(part, name) for part in split_urls(source)])
     if source.endswith(".toml"):
-        defined = read_definition(source).seeds
+        defined: tuple[str, ...] = getattr(read_definition(source), name)
         if not defined:
             raise UserError(
-                f"seeds: the topic definition {source} has no seeds: add seeds = [...] to the file"
+                f"{name}: the topic definition {source} has no {name}: add {name} = [...] to the "
+                "file"
             )
-        return _check_urls([(seed, f"{source}, seeds") for seed in defined])
+        return _check_urls([(url, f"{source}, {name}") for url in defined])
     path = Path(source) if Path(source).exists() else model_file(source)
     if path is None:
         raise UserError(
-            f"seeds: {_shown(source)} is neither a file nor an http(s) URL: check the path"
+            f"{name}: {_shown(source)} is neither a file nor an http(s) URL: check the path"
         )
     try:
         text = read_text(path)
     except UserError as error:
-        raise UserError(f"seeds: {error}") from None
+        raise UserError(f"{name}: {error}") from None
     rows = csv_reader(text.splitlines())
     if "url" in (rows.fieldnames or ()):
-        found = _from_csv(rows, source, topics)
+        found = _from_csv(rows, source, topics, name)
     else:
         found = [
             (line, f"{source}, line {number}") for number, line in numbered_lines(text).items()
         ]
     if not found:
-        raise UserError(f"seeds: {source} contains no URL: add one URL a line")
+        raise UserError(f"{name}: {source} contains no URL: add one URL a line")
     return _check_urls(found)
 
 
 def _from_csv(
-    rows: csv.DictReader[str], source: str, topics: tuple[str, ...]
+    rows: csv.DictReader[str], source: str, topics: tuple[str, ...], name: str
 ) -> list[tuple[str, str]]:
     of_topics = "topic" in (rows.fieldnames or ())
     found = [
@@ -261,7 +264,7 @@ def _from_csv(
     ]
     if not found and of_topics:
         raise UserError(
-            f"seeds: {source} has no row for the topic {', '.join(topics)}: add rows, or change "
+            f"{name}: {source} has no row for the topic {', '.join(topics)}: add rows, or change "
             "-a topic"
         )
     return found

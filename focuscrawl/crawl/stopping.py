@@ -1,4 +1,4 @@
-"""Reasons to stop a crawl: budget, empty frontier, and stop rules on the estimated recall."""
+"""Reasons to stop a crawl: budget, empty frontier, and the user's stop rules."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, EstimateLog, RecallEstimator
 from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.target_pages import TargetPages, read_targets
 from focuscrawl.critic.protocol import RELEVANT
 
 if TYPE_CHECKING:
     from focuscrawl.completeness.recall_estimate import RecallEstimate
+    from focuscrawl.completeness.target_recall import TargetCounts
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
@@ -59,6 +61,8 @@ class Completeness(Part):
         self._rules = crawl.config.stop
         self._started = time.monotonic()
         self._record: EstimateLog | None = None
+        self._targets = TargetPages(read_targets(crawl.folder.path), crawl.urls)
+        self._valid_from = 0  # fetches; earlier estimates do not know new start pages
 
     def reset(self) -> None:
         """Discard all fetches."""
@@ -66,6 +70,10 @@ class Completeness(Part):
             scores_are_relevance=self._crawl.strategy.expects_relevance
         )
         self._due = _FIRST_ESTIMATE
+
+    def add_start_pages(self, n: int) -> None:
+        """Apply no stop rule to estimates before `n` new start pages have been fetched."""
+        self._valid_from = self._estimator.fetched + n
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a fetch of an earlier run to the recall estimator."""
@@ -99,7 +107,7 @@ class Completeness(Part):
         """Record the stop rule that applies; estimate the recall again if no URL is queued."""
         reason = self.stop_reason()
         if reason is not None:
-            self._crawl.record_event(RULE, self._rules.describe(reason, self.latest))
+            self._crawl.record_event(RULE, self._rules.describe(reason, self.latest, self.found))
         crawl, fetched = self._crawl, self._estimator.fetched
         last = 0 if self.latest is None else self.latest.fetched
         if not len(crawl.frontier) and not crawl.in_flight and _FIRST_ESTIMATE <= fetched > last:
@@ -109,12 +117,21 @@ class Completeness(Part):
         """Return the stop reason of the user's stop rule that applies now, or None."""
         if not self._rules:
             return None
-        return self._rules.reason(self.latest, time.monotonic() - self._started)
+        estimate, seconds = self.latest, time.monotonic() - self._started
+        if estimate is not None and estimate.fetched < self._valid_from:
+            estimate = None
+        found = None if self._rules.targets is None else self.found
+        return self._rules.reason(estimate, seconds, found)
 
     @property
     def latest(self) -> RecallEstimate | None:
         """The latest estimate of the crawl's recall, or None."""
         return None if self._record is None else self._record.latest
+
+    @property
+    def found(self) -> TargetCounts | None:
+        """Counts of the target pages, or None for a crawl without target pages."""
+        return self._targets.counts() if self._targets else None
 
     def _is_due(self) -> bool:
         fetched = self._estimator.fetched

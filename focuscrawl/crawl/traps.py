@@ -86,13 +86,13 @@ class Group:
 
 
 class Discounts:
-    """Discounts of the scores of URLs, for what the last fetches of hosts and patterns lacked.
+    """Lowers the scores of URLs if the last fetches of their host or URL pattern were worth less.
 
-    A fetch gives what its score promised, except for two losses. A repeat loses everything. A new
-    page loses the difference between its score and its relevance. The share of promises that a
-    host has kept is computed with a prior of `PRIOR` fetches without loss. The share of a pattern
-    is computed with a prior of `PRIOR` fetches that have the share of the host. When a share falls
-    to a half, a quarter and so on, the scores are halved once, twice and so on.
+    The loss of a fetch is 1 for a repeat. For a new page, the loss is the amount by which the
+    score of the URL exceeds the relevance of the page. The yield of a host is 1 minus the mean
+    loss of its fetches, with `PRIOR` additional imaginary fetches without loss. For a URL pattern,
+    the `PRIOR` imaginary fetches have the yield of the host. When a yield falls to a half, a
+    quarter and so on, the scores are halved once, twice and so on.
 
     Discounts depend only on the order of the fetches.
     """

@@ -28,6 +28,7 @@ from focuscrawl.critic.example_checks import (
 )
 from focuscrawl.critic.focused_critic import FocusedCritic, is_few_shot
 from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.critic.training import (
     N_UNLABELLED,
     held_out_posteriors,
@@ -55,6 +56,9 @@ _BATCH = 256  # pages judged at once
 _MAX_NAMED_TOPICS = 5  # topics in a message
 _MAX_DOUBTFUL = 20  # examples listed
 _MAX_CONFUSIONS = 10  # listed
+_MAX_COMPARED = 2000  # examples compared with each other
+_MAX_SIMILAR = _MAX_MOVED = 50  # listed
+_SIMILAR = 0.9  # cosine of the square roots of word counts
 _MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
@@ -370,6 +374,10 @@ class Quality:
     doubtful : examples whose relevance contradicts their label, worst first: ``url``, ``label``,
         ``relevance``
     warnings : problems of the examples of a few-shot critic, one sentence each
+    alike : pairs of examples with nearly the same words, most similar first: ``a``, ``b`` (URLs),
+        ``similarity``
+    moved : examples on which this critic and the previous critic differ, the largest difference
+        first: ``url``, ``label``, ``before`` and ``now`` (relevance)
     """
 
     on: int
@@ -388,6 +396,8 @@ class Quality:
     words_against: tuple[str, ...] = ()
     doubtful: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+    alike: tuple[dict[str, Any], ...] = ()
+    moved: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def measure(
@@ -446,6 +456,8 @@ class Quality:
             labels=labels,
             change=_compare(previous, topics, judged, relevance > 0.5, truth),
             confusions=_confusions(labels, verdicts, _MAX_CONFUSIONS),
+            alike=find_similar_pages(judged),
+            moved=_changed_sides(trained, previous, topics, judged, labels),
         )
 
     @classmethod
@@ -463,9 +475,15 @@ class Quality:
                 sides[path != OFF_TOPIC].append((url, bag))
             seen.add(words)
         good, bad, others = sides[True], sides[False], bags[n:]
+        urls, labels = zip(*trained.examples[:n], strict=True) if n else ((), ())
+        pages = [*zip(urls, bags[:n], strict=True)]
+        compared: dict[str, Any] = {
+            "alike": find_similar_pages(pages),
+            "moved": _changed_sides(trained, previous, topics, pages, labels),
+        }
         if len(good) < _MIN_TO_HOLD_OUT or not others:
             why_not = too_few_message(len(good)) or "the critic has no unlabelled pages"
-            return cls(len(good), len(bad), len(others), why_not=why_not)
+            return cls(len(good), len(bad), len(others), why_not=why_not, **compared)
         # a critic does not store the URLs of its unlabelled pages
         found = assess_few_shot(trained, good, bad, [("", bag) for bag in others])
         relevance = np.array([page.relevance for page in found.examples])
@@ -482,6 +500,7 @@ class Quality:
             warnings=found.warnings,
             words_for=found.words_for,
             words_against=found.words_against,
+            **compared,
         )
 
     @classmethod
@@ -525,6 +544,53 @@ class Quality:
         return json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n"
 
 
+def find_similar_pages(pages: Sequence[UrlBag]) -> tuple[dict[str, Any], ...]:
+    """Return pairs of pages whose word counts have a cosine above 0.9, most similar first."""
+    from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
+    from sklearn.preprocessing import normalize  # noqa: PLC0415
+
+    compared = [(url, bag) for url, bag in pages if bag][:_MAX_COMPARED]
+    if len(compared) < 2:
+        return ()
+    rows = normalize(DictVectorizer().fit_transform([bag for _, bag in compared]).sqrt())
+    similarity = np.triu((rows @ rows.T).toarray(), 1)
+    pairs = np.argwhere(similarity > _SIMILAR)
+    order = np.argsort(-similarity[tuple(pairs.T)], kind="stable")[:_MAX_SIMILAR]
+    return tuple(
+        {"a": compared[i][0], "b": compared[j][0], "similarity": float(similarity[i, j])}
+        for i, j in pairs[order].tolist()
+    )
+
+
+def _changed_sides(
+    trained: TrainedCritic,
+    previous: TrainedCritic | None,
+    topics: Sequence[str],
+    pages: Sequence[UrlBag],
+    labels: Sequence[str],
+) -> tuple[dict[str, Any], ...]:
+    """Return the pages that only one of two critics judges relevant, see `Quality.moved`."""
+    if previous is None or not pages:
+        return ()
+    bags = [bag for _, bag in pages]
+    before, now = (_relevance(critic, topics, bags) for critic in (previous, trained))
+    changed = np.flatnonzero((before > RELEVANT) != (now > RELEVANT))
+    order = changed[np.argsort(-np.abs(now - before)[changed], kind="stable")][:_MAX_MOVED]
+    return tuple(
+        {"url": pages[i][0], "label": labels[i], "before": float(before[i]), "now": float(now[i])}
+        for i in order.tolist()
+    )
+
+
+def _relevance(
+    critic: TrainedCritic, topics: Sequence[str], bags: Sequence[Bag]
+) -> NDArray[np.float64]:
+    log = critic.model.log_posteriors(bags, critic.calibration if critic.calibrated else None)
+    marked = np.array([lies_under(path, topics) for path in critic.model.classes])
+    relevance: NDArray[np.float64] = np.minimum(np.exp(log)[:, marked].sum(axis=1), 1.0)
+    return relevance
+
+
 def _compare(
     previous: TrainedCritic | None,
     topics: Sequence[str],
@@ -537,11 +603,8 @@ def _compare(
     new = [i for i, (url, _) in enumerate(pages) if url not in known]
     if previous is None or not new:
         return None
-    log = previous.model.log_posteriors(
-        [pages[i][1] for i in new], previous.calibration if previous.calibrated else None
-    )
-    marked = np.array([lies_under(path, topics) for path in previous.model.classes])
-    then, now, truth = np.exp(log)[:, marked].sum(axis=1) > 0.5, now[new], truth[new]
+    then = _relevance(previous, topics, [pages[i][1] for i in new]) > RELEVANT
+    now, truth = now[new], truth[new]
     return Comparison(
         pages=len(new),
         right_before=int((then == truth).sum()),

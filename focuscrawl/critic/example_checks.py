@@ -98,7 +98,7 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return the pages judged relevant that are no examples, in random order."""
+        """Return, in random order, pages that the critic judged relevant, without examples."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
@@ -168,7 +168,7 @@ def _to_relevance(log_odds: NDArray[np.float64]) -> list[float]:
 
 
 def critic_phrases(trained: TrainedCritic) -> Sequence[Sequence[str]]:
-    """Return the words of each phrase from which a critic was trained."""
+    """Return the words of each of the phrases on which a critic was trained."""
     model = trained.model
     return model.phrases if isinstance(model, PhraseModel) else trained.phrases
 

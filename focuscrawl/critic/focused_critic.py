@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
@@ -267,6 +267,14 @@ class WordReasons(NamedTuple):
     on: list[WordReason]
     off: list[WordReason]
     meaning: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the words with their weights for JSON."""
+        return {
+            "on": [each._asdict() for each in self.on],
+            "off": [each._asdict() for each in self.off],
+            "meaning": self.meaning,
+        }
 
 
 def explain_words(

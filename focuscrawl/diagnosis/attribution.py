@@ -106,6 +106,14 @@ class Diagnosis:
             f"{self.cause}: {largest.topic.rpartition('/')[2] or largest.topic} {largest.now:.0%}"
         )
 
+    def sentence(self) -> str:
+        """Return the fall of the harvest rate and its cause as a sentence for a person."""
+        if self.busy_host is not None:
+            cause = f"the best links are on the busy host {self.busy_host}"
+        else:
+            cause = _EXPLANATIONS.get(self.cause, self.cause)
+        return f"The harvest rate fell from {self.before:.2f} to {self.now:.2f}: {cause}."
+
     def describe(self) -> str:
         """Return the fall of the harvest rate, its cause and the proposed classes in one line."""
         line = f"harvest rate {self.now:.2f}, {self.before:.2f} before: {self.cause}"

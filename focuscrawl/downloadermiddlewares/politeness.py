@@ -13,7 +13,8 @@ from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.visits import URL_ID, describe_error, retry_after_of
-from focuscrawl.frontier.hosts import HOST_SKIPPED, HostBackoff
+from focuscrawl.foundation.backoff import HostBackoff
+from focuscrawl.frontier.hosts import HOST_SKIPPED
 
 if TYPE_CHECKING:
     from scrapy import Request

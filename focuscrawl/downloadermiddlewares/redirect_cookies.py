@@ -36,11 +36,10 @@ class RedirectCookiesMiddleware(Component):
     """Fetches pages that redirect to themselves until a cookie is set.
 
     A redirect that sets a cookie and leads to the same host is followed immediately, to see
-    whether the chain of redirects leads back to its first URL. If the chain of redirects leads
-    back, its first URL is requested once more with the cookie. If the chain of redirects does not
-    lead back, the redirect is recorded, and the request for its target gets the cookies of the
-    chain. Cookies are not shared between pages, so a site cannot track the crawl. Replays do not
-    use `RedirectCookiesMiddleware`.
+    whether the chain of redirects leads back to its first URL. If the chain leads back to its
+    first URL, this URL is requested once more with the cookie. Otherwise the redirect is recorded,
+    and the request for its target gets the cookies of the chain. Cookies are not shared between
+    pages, so a site cannot track the crawl. Replays do not use `RedirectCookiesMiddleware`.
     """
 
     def __init__(self, crawler: Crawler) -> None:

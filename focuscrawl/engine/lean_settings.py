@@ -55,13 +55,16 @@ _SWITCHES = {
     "scrapy.extensions.remote_control.RemoteControl": "REMOTE_CONTROL_ENABLED",
     "scrapy.extensions.telnet.TelnetConsole": "TELNETCONSOLE_ENABLED",
 }
-# not needed in a replay
-_NETWORK_MIDDLEWARES = (
+# not needed in a replay, which has no network and no redirects except those that it fetches
+_LIVE_MIDDLEWARES = (
     "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
     "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",
     "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware",
     "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware",
     "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware",
+    "scrapy.downloadermiddlewares.offsite.OffsiteMiddleware",
+    "scrapy.downloadermiddlewares.redirect.MetaRefreshMiddleware",
+    "scrapy.downloadermiddlewares.redirect.RedirectMiddleware",
 )
 _DEBUG_LEVELS = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
@@ -71,14 +74,14 @@ def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
 
     Scrapy's spider middlewares would pass every fetched page through further generators, and
     Scrapy formats log lines even if the log level hides them. The function does not change
-    settings that the user has set. If ``replays`` is true, the downloader middlewares that need a
-    network are also disabled.
+    settings that the user has set. If ``replays`` is true, the downloader middlewares for the
+    network and for redirects are also disabled.
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
-        if path != _REFERRERS:
+        if replays or path != _REFERRERS:
             component = load_object(path)
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
-    for path in _NETWORK_MIDDLEWARES if replays else ():
+    for path in _LIVE_MIDDLEWARES if replays else ():
         component = load_object(path)
         settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", component, None)
     for path, switch in _SWITCHES.items():

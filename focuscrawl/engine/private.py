@@ -116,7 +116,7 @@ def slot_delay(crawler: Crawler, slot: str) -> float | None:
 
 
 def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]) -> None:
-    """Wrap the download method of all handlers: call ``await wrapper(download, request)`` instead.
+    """Replace the download method of all handlers by ``await wrapper(download, request)``.
 
     The function uses ``engine.downloader.handlers.download_request_async``.
     The function is needed until requests in flight can be cancelled, or handlers can be wrapped.

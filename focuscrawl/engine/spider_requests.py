@@ -451,7 +451,7 @@ class _ReportingErrback:
 
 
 def redirected_request(request: Request, url: str) -> Request:
-    """Return a request of a project's spider for the target of a redirect.
+    """Return a copy of a request by the project's spider, with the URL of a redirect's target.
 
     As in Scrapy, the header ``Authorization`` is dropped for another origin, and ``Cookie`` is
     dropped for another host or an unencrypted connection. Cookies that the request set remain in

@@ -23,8 +23,8 @@ from twisted.web.client import ResponseFailed
 
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
+from focuscrawl.foundation.backoff import read_retry_after
 from focuscrawl.foundation.urls import resolve_header
-from focuscrawl.frontier.hosts import read_retry_after
 from focuscrawl.page import read_content_type
 from focuscrawl.page.metadata import LINK_FIELDS, read_header_links
 

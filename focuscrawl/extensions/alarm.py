@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, SpeedMonitor
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.private import close_spider
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.crawl_plan import start_page_warnings, start_pages
+from focuscrawl.report.outcomes import HARVEST_FELL
 from focuscrawl.report.summary import is_page, replay_harvest_monitor
+from focuscrawl.search.proposals import propose_queries
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -65,12 +68,21 @@ class Alarm(Component):
             return
         alarm = self._monitor.alarm
         if change == ALARM and alarm is not None:
-            self._crawl.record_event(ALARM, alarm.describe())
-            logger.warning("%s", alarm.describe())
+            message = alarm.describe() + self._describe_queries()
+            self._crawl.record_event(ALARM, message)
+            logger.warning("%s", message)
             self._crawler.stats.set_value("focuscrawl/alarm", alarm.short())
+            if self._crawl.config.stop_at_alarm:
+                close_spider(self._crawler, HARVEST_FELL)
         else:
             self._crawl.record_event(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
+
+    def _describe_queries(self) -> str:
+        """Return the end of the alarm's message that proposes queries for a search engine."""
+        self._crawl.flush()
+        queries = propose_queries(self._crawl.store)
+        return f"; to find start pages, search for {'; '.join(queries)}" if queries else ""
 
     def _check_speed(self, visit: PageVisit) -> None:
         """Report when relevant pages arrive more slowly than before, and when that ends."""

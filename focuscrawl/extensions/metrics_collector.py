@@ -85,8 +85,17 @@ class CrawlCollector:
 
 
 def recall_metrics(crawl: Crawl) -> Iterator[Metric]:
-    """Yield the metrics of the latest estimate of the recall, if there is an estimate."""
+    """Yield the metrics of the target pages and of the latest estimate of the recall, if any."""
     completeness = crawl.part(Completeness)
+    counts = None if completeness is None else completeness.found
+    if counts is not None:
+        for name, text, value in (
+            ("targets", "Target pages", counts.targets),
+            ("targets_found", "Target pages that the crawl has fetched", counts.fetched),
+            ("targets_met", "Target pages fetched or known by links", counts.met),
+            ("recall_certified", "Recall certified by target pages, 95 %", counts.recall),
+        ):
+            yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
     latest = None if completeness is None else completeness.latest
     if latest is None:
         return

@@ -250,8 +250,9 @@ class Progress(Component):
             f"frontier {len(self._crawl.frontier):,}"
         )
         completeness = self._crawl.part(Completeness)
-        if completeness is not None and completeness.latest is not None:
-            state += f", {completeness.latest.short()}"
+        if completeness is not None:
+            for each in (completeness.found, completeness.latest):
+                state += "" if each is None else f", {each.short()}"
         stats = self._crawler.stats
         shown = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
         return f"{state}, {one_line(shown, 60)}" if alarm and shown else state

@@ -8,30 +8,17 @@ other answer is discarded.
 
 from __future__ import annotations
 
-import ipaddress
 import json
-import math
-import select
-import socket
-import ssl
-import time
-from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from hashlib import sha256
-from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
-from threading import Timer
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
 
-from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import normalize
-from focuscrawl.frontier.hosts import HostBackoff, read_retry_after
+from focuscrawl.foundation.api_client import REQUEST_TIMEOUT, ApiClient
 from focuscrawl.page.words import tokenize
 from focuscrawl.report.plain_text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from focuscrawl.page import PageView
 
@@ -74,14 +61,6 @@ _VERDICTS: dict[str, bool | None] = {"good": True, "bad": False, "unsure": None}
 #: environment variable with the API key
 KEY_VARIABLE = "FOCUSCRAWL_TEACHER_KEY"
 
-_CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
-_REQUEST_TIMEOUT = 180.0  # seconds for a request, even if the server keeps sending bytes
-_MAX_ANSWER = 1_000_000  # bytes
-_MIN_WAIT = 1.0  # seconds before a retry; doubled with every failure in a row
-_MAX_WAIT = 120.0
-_MAX_FAILURES = 4  # in a row, after which the teacher gives up
-_MAX_ERROR = 200  # characters of an error message
-_TRANSIENT_ERRORS = frozenset({408, 409, 425, 429})  # statuses besides 5xx that are retried
 _QUESTION_ERRORS = frozenset({400, 413, 422})  # e.g. a question too long, or blocked by a filter
 #: parameters for reproducible JSON answers; some servers do not accept them
 _DETERMINISTIC = {"temperature": 0, "response_format": {"type": "json_object"}}
@@ -213,11 +192,6 @@ class Teacher:
     UserError
         The endpoint or the key is invalid, or the key would be sent unencrypted to another
         machine.
-
-    Notes
-    -----
-    The key is sent to this endpoint only: redirects are not followed, and the key is removed from
-    error messages.
     """
 
     def __init__(
@@ -227,34 +201,24 @@ class Teacher:
         *,
         key: str | None = None,
         per_minute: int = 60,
-        timeout: float = _REQUEST_TIMEOUT,
+        timeout: float = REQUEST_TIMEOUT,
     ) -> None:
-        self.endpoint = _read_endpoint(endpoint)
+        self._client = ApiClient(
+            endpoint,
+            key,
+            named="--teacher",
+            key_variable=KEY_VARIABLE,
+            per_minute=per_minute,
+            timeout=timeout,
+        )
+        self.endpoint = self._client.endpoint
         self.model = model
-        self._key = _read_key(key)
-        if self._key and self.endpoint.startswith("http:") and not _is_loopback(self.endpoint):
-            raise UserError(
-                f"--teacher: the key would be sent to {self.endpoint} in clear text: use https, "
-                f"or unset {KEY_VARIABLE}"
-            )
-        at = urlsplit(self.endpoint)
-        self._connection: HTTPConnection
-        if at.scheme == "https":
-            tls = ssl.create_default_context()
-            self._connection = HTTPSConnection(at.hostname or "", at.port, context=tls)
-        else:
-            self._connection = HTTPConnection(at.hostname or "", at.port)
-        self._path = f"{at.path}/chat/completions"
-        self._timeout = timeout
-        self._interval = 60.0 / per_minute
-        self._next_request_at = 0.0  # on the monotonic clock
-        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, _MAX_FAILURES)
         self._options: dict[str, Any] = dict(_DETERMINISTIC)
         self._answered = False
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self._client.close()
 
     def ask(self, messages: Messages) -> Reply:
         """Send chat messages, each with ``role`` and ``content``; return the model's reply.
@@ -265,8 +229,9 @@ class Teacher:
             The server refuses the request, or does not answer after several retries.
         """
         while True:
-            status, body = self._ask_with_retries(
-                {"model": self.model, "messages": messages, **self._options}
+            question = {"model": self.model, "messages": messages, **self._options}
+            status, body, _ = self._client.request(
+                "POST", "/chat/completions", json.dumps(question).encode()
             )
             if status == 400 and self._options and not self._answered:
                 self._options = {}  # the server may not accept these parameters
@@ -279,152 +244,19 @@ class Teacher:
             self._answered = True
             return _read_reply(body)
 
-    def _ask_with_retries(self, question: Mapping[str, object]) -> tuple[int, bytes]:
-        while True:
-            self._wait_turn()
-            retry_after = None
-            try:
-                self._connect()
-                status, body, retry_after = self._post(question)
-                if status < 500 and status not in _TRANSIENT_ERRORS:
-                    self._backoff.record_answer(0)
-                    return status, body
-                problem = f"answers {status}"
-            except (OSError, HTTPException) as error:
-                problem = self._describe(error)
-            wait = self._backoff.record_failure(0, retry_after)
-            if math.isinf(wait):
-                asks = f", and asks to wait {retry_after:,.0f} s" if retry_after else ""
-                raise UserError(f"{self.endpoint} {problem}{asks}: try again later")
-            time.sleep(wait)
-
-    def _connect(self) -> None:
-        """Connect if the connection is closed; raise `UserError` if no request succeeded yet."""
-        connection = self._connection
-        if connection.sock is not None:
-            if not select.select([connection.sock], [], [], 0.0)[0]:
-                return
-            connection.close()  # the server has closed the connection
-        connection.timeout = _CONNECT_TIMEOUT
-        try:
-            connection.connect()
-        except (OSError, UnicodeError) as error:
-            connection.close()
-            if self._answered or isinstance(error, TimeoutError):
-                raise OSError(error) from None
-            problem = self._describe(error)
-            raise UserError(f"{self.endpoint} cannot be reached: {problem}") from None
-        connection.sock.settimeout(_READ_TIMEOUT)
-
-    def _post(self, question: Mapping[str, object]) -> tuple[int, bytes, float | None]:
-        headers = {
-            "User-Agent": f"focuscrawl/{__version__}",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-        }
-        if self._key:
-            headers["Authorization"] = f"Bearer {self._key}"
-        connection = self._connection
-        complete = False
-        try:
-            with self._time_limit(connection.sock):
-                connection.request("POST", self._path, json.dumps(question).encode(), headers)
-                answer = connection.getresponse()
-                body = answer.read(_MAX_ANSWER)
-            complete = answer.isclosed()
-            if not complete and answer.length and len(body) < _MAX_ANSWER:
-                raise IncompleteRead(body, answer.length)
-            retry_after = read_retry_after(
-                answer.headers.get("Retry-After", ""), datetime.now(UTC)
-            )
-            return answer.status, body, retry_after
-        finally:
-            if not complete:
-                connection.close()
-
-    @contextmanager
-    def _time_limit(self, opened: socket.socket) -> Iterator[None]:
-        """Close a connection after the timeout; a socket's timeout restarts with each byte."""
-        late = False
-
-        def shut_down() -> None:
-            nonlocal late
-            late = True
-            with suppress(OSError):  # the socket may be closed by now
-                socket.socket.shutdown(opened, socket.SHUT_RDWR)  # also the socket below TLS
-
-        timer = Timer(self._timeout, shut_down)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        except (OSError, HTTPException):
-            if not late:
-                raise
-        finally:
-            timer.cancel()
-        if late:
-            raise TimeoutError(f"took longer than {self._timeout:g} s")
-
-    def _wait_turn(self) -> None:
-        now = time.monotonic()
-        if now < self._next_request_at:
-            time.sleep(self._next_request_at - now)
-        self._next_request_at = max(now, self._next_request_at) + self._interval
-
     def _error_message(self, status: int, body: bytes) -> str:
         if status in (401, 403):
-            remedy = f"check {KEY_VARIABLE}" if self._key else f"set {KEY_VARIABLE} to its key"
+            known = self._client.has_key
+            remedy = f"check {KEY_VARIABLE}" if known else f"set {KEY_VARIABLE} to its key"
             return f"{self.endpoint} denies access ({status}): {remedy}"
         if 300 <= status < 400:
             return f"{self.endpoint} redirects ({status}): give the final address with --teacher"
-        error = self._describe(_read_error(body))
+        error = one_line(self._client.describe(_read_error(body)))
         error = f": {error}" if error else ""
         if status == 404:
             model = one_line(self.model)
             return f"{self.endpoint} has no model {model}, or is not an endpoint{error}"
         return f"{self.endpoint} refuses the question ({status}){error}"
-
-    def _describe(self, what: object) -> str:
-        """Return an error on one line without the key."""
-        text = str(what)
-        if self._key:
-            text = text.replace(self._key, "...")
-        return one_line(text, _MAX_ERROR)
-
-
-def _read_endpoint(text: str) -> str:
-    try:
-        credentials = "@" in urlsplit(text).netloc
-    except ValueError:
-        credentials = False
-    if credentials:
-        raise UserError(
-            f"--teacher: remove name and password from the URL; set {KEY_VARIABLE} to the key"
-        )
-    url = normalize(text.strip())
-    if url is None or "?" in url or "#" in text:  # not shown: the URL may contain a password
-        raise UserError(
-            "--teacher needs the URL of an endpoint like https://host/v1, without ? and #"
-        )
-    return url.rstrip("/")
-
-
-def _read_key(text: str | None) -> str | None:
-    key = (text or "").strip()
-    if not key:
-        return None
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise UserError(f"{KEY_VARIABLE} is no valid key: use ASCII characters without spaces")
-    return key
-
-
-def _is_loopback(url: str) -> bool:
-    name = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return name == "localhost" or name.endswith(".localhost")
 
 
 def _read_json(body: bytes) -> Any:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import ArrayLike, DTypeLike
+    from numpy.typing import DTypeLike
 
 
 #: arrays of float64, int64 and bool; docstrings state the shape
@@ -64,23 +64,24 @@ class GrowingArray:
     def grow(self, length: int) -> None:
         """Make the array at least `length` long, by appending the fill value."""
         if length > len(self.data):
-            self._reserve(length)
+            if length > len(self._buffer):
+                self._reserve(length)
             self.data = self._buffer[:length]
 
-    def extend(self, values: ArrayLike) -> None:
+    def extend(self, values: Sequence[Any] | NDArray[Any]) -> None:
         """Append `values`; another thread sees either none or all of the new values."""
-        values = np.asarray(values)
-        start, end = len(self.data), len(self.data) + len(values)
-        self._reserve(end)
+        start = len(self.data)
+        end = start + len(values)
+        if end > len(self._buffer):
+            self._reserve(end)
         self._buffer[start:end] = values
         self.data = self._buffer[:end]
 
     def _reserve(self, length: int) -> None:
-        if length > len(self._buffer):
-            capacity = max(length, len(self._buffer) * 3 // 2)
-            larger = np.full(capacity, self._fill, self._buffer.dtype)
-            larger[: len(self.data)] = self.data
-            self._buffer = larger
+        capacity = max(length, len(self._buffer) * 3 // 2)
+        larger = np.full(capacity, self._fill, self._buffer.dtype)
+        larger[: len(self.data)] = self.data
+        self._buffer = larger
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
@@ -119,7 +120,7 @@ def unpack_finite_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 def require_array(
     arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return an array; raise ValueError if not finite or of another `shape` or dtype kind.
+    """Return an array; raise ValueError if a value is not finite, or a shape or dtype is wrong.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Database(sqlite3.Connection):
     """
 
     def limit_steps(self, path: Path) -> None:
-        """Interrupt later statements that exceed the step limit for the file at `path`."""
+        """Set the maximum number of steps of a statement, which depends on the size of a file."""
         self._steps = steps = _StepCounter(path)
         self.set_progress_handler(steps.exceed_limit, _CHECK_INTERVAL)
 

@@ -197,15 +197,14 @@ class WindowReader:
     def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
         """Return the features of the words around links, and the distance of each word."""
         near = window(
-            view.words.hashes,
+            None if self._options.counts else view.words.indices,
             view.token_leaf,
             view.links.left[links],
             view.links.right[links],
             d_max=MAX_D_MAX,
             max_tokens=self._options.tokens or None,
-            repeats=self._options.counts,
         )
-        return offset_features(near), np.abs(near.offset)
+        return offset_features(near, view.words.hashes), np.abs(near.offset)
 
 
 def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRows:

@@ -213,9 +213,7 @@ def parse_page(
     `focuscrawl.foundation.urls.MAX_URL_LENGTH` are neither links nor base URLs.
     """
     utf8, used_encoding = to_utf8(body, encoding, MAX_SIZE)
-    root = _parse_tree(utf8, max_cost)
-    outline = Outline() if root is None else build_outline(root)
-    meta = read_metadata(outline.metadata, agent)
+    outline, meta, language = _read_tree(utf8, max_cost, agent)
     noindex, nofollow = read_robots_rules([*meta.robots, *robots], agent)
     own_url = urls.normalize(url) or url
     base = own_url
@@ -259,8 +257,23 @@ def parse_page(
         scripts=outline.scripts,
         translations=[target for _, target in translations],
         translated_to=[language for language, _ in translations],
-        language="" if root is None else _declared_language(root),
+        language=language,
     )
+
+
+def _read_tree(utf8: bytes, max_cost: ParseCost, agent: str) -> tuple[Outline, Metadata, str]:
+    """Parse a page; return its outline, its metadata and its declared language.
+
+    The tree is freed at the end of this function, because freeing takes longer when the tree has
+    left the caches of the processor.
+    """
+    root = _parse_tree(utf8, max_cost)
+    if root is None:
+        return Outline(), Metadata(), ""
+    outline = build_outline(root)
+    meta = read_metadata(outline.metadata, agent)
+    outline.metadata.clear()  # the elements would keep the tree
+    return outline, meta, _declared_language(root)
 
 
 def parse_selector(body: bytes, encoding: str | None = None) -> Selector:

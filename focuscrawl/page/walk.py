@@ -6,10 +6,11 @@ import re
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
+import numpy as np
 from lxml import etree
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _NESTING_TAG = re.compile(
 _SEPARATOR = b"<base>"  # separates two texts and is not a leaf
 # places where a browser may break a word; libxml2 would put what follows into this element
 _BREAK = re.compile(rb"</?wbr(?=[\s/>])[^<>]*>", re.IGNORECASE)
+_LOWER_CASE, _W, _B = np.uint8(0x20), ord("w"), ord("b")  # the bit of lower case; letters
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 _SVG_LINK_ATTRIBUTE = "xlink:href"  # of ``a`` in SVG 1.1
@@ -96,11 +98,18 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
     ----------
     utf8 : markup as returned by `focuscrawl.page.encoding.to_utf8`
     """
-    utf8 = _BREAK.sub(b"", utf8)
+    if _may_have_break(utf8):
+        utf8 = _BREAK.sub(b"", utf8)
     root = _parse(utf8)
     if root is not None and _is_truncated(root):
         root = _parse(_NESTING_TAG.sub(_SEPARATOR, utf8))
     return root
+
+
+def _may_have_break(utf8: bytes) -> bool:
+    """Return whether a page contains "wb" in any case, in a third of the time of `_BREAK`."""
+    lower = np.frombuffer(utf8, np.uint8) | _LOWER_CASE
+    return bool(((lower[:-1] == _W) & (lower[1:] == _B)).any())
 
 
 def _parse(utf8: bytes) -> etree._Element | None:
@@ -329,7 +338,8 @@ def _heading(element: etree._Element) -> str:
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
-    titles = islice(root.iter("title"), _MAX_TITLES)
+    # by parts of the page, because lxml's `iter` looks for the next match in advance
+    titles = islice(chain.from_iterable(part.iter("title") for part in root), _MAX_TITLES)
     title = next(
         (one for one in titles if next(one.iterancestors(*_UNTITLED), None) is None), None
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from functools import cached_property, lru_cache
-from itertools import chain, count, islice
+from itertools import chain, count
 from typing import TYPE_CHECKING
 from unicodedata import category, is_normalized, normalize
 from zlib import crc32
@@ -22,6 +23,7 @@ MAX_TOKEN_LENGTH = 40
 
 _SPACE, _DROPPED = ord(" "), 0xFFFFFFFF
 _LAST_IDEOGRAPH = 0x323AF
+_LAST_COMPOSED = 0x2FF  # up to here, no character combines with the character before
 _PLANE_14 = range(0xE0000, 0xE1000)  # invisible tags and variation selectors
 #: marks that are dropped: a joiner, vowel signs of Khmer that nobody sees, variation selectors
 _INVISIBLE_MARKS = (0x034F, 0x17B4, 0x17B5, *range(0x180B, 0x1810), *range(0xFE00, 0xFE10))
@@ -105,10 +107,11 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
         codes = np.frombuffer(folded, np.uint8)
         tokens = folded.decode("ascii").split()
     else:
-        if not is_normalized("NFC", text):
+        points = _code_points(text)
+        if not _is_composed(points):
             leaves = [normalize("NFC", leaf) for leaf in leaves]
-            text = " ".join(["", *leaves, ""])
-        codes = _fold_case(text)
+            points = _code_points(" ".join(["", *leaves, ""]))
+        codes = _fold_case(points)
         if codes.max() == _DROPPED:
             kept = (codes != _DROPPED).nonzero()[0]
             codes = codes[kept]
@@ -129,9 +132,23 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     return tokens, ends.searchsorted(at).astype(np.int32)
 
 
-def _fold_case(text: str) -> NDArray[np.uint32]:
-    """Return the code point in the table of each character of a text."""
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+def _code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def _is_composed(points: NDArray[np.uint32]) -> bool:
+    """Return whether a text is composed (Unicode NFC), from its code points.
+
+    Only marks and other code points above `_LAST_COMPOSED` can violate the form. In most texts few
+    characters are above, and only these and the characters before them are examined.
+    """
+    examined = points > _LAST_COMPOSED
+    examined[:-1] |= examined[1:]
+    return is_normalized("NFC", points[examined].tobytes().decode("utf-32-le", "surrogatepass"))
+
+
+def _fold_case(points: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the code point in the table of each code point of a text."""
     codes = _case_table().take(points, mode="clip")
     last = points.max()
     if last >= _PLANE_14.start:
@@ -187,9 +204,9 @@ class PageWords:
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        numbers = dict(zip(dict.fromkeys(tokens), count(), strict=False))
-        self.distinct = [*numbers]
+        numbers: defaultdict[str, int] = defaultdict(count().__next__)
         self.indices = np.fromiter(map(numbers.__getitem__, tokens), np.int32, len(tokens))
+        self.distinct = [*numbers]
 
     @property
     def bag(self) -> dict[str, int]:
@@ -197,19 +214,42 @@ class PageWords:
         times = np.bincount(self.indices, minlength=len(self.distinct))
         return dict(zip(self.distinct, times.tolist(), strict=True))
 
-    def split_characters(self, max_words: int) -> PageWords:
-        """Return at most `max_words` words, with each Chinese character as a word."""
-        text = "".join(self.distinct)
-        if text.isascii() or _CHARACTER.search(text) is None:
-            return self
-        parts = [_CHARACTER_OR_WORD.findall(word) for word in self.distinct]
-        words = chain.from_iterable(parts[i] for i in self.indices.tolist())
-        return PageWords([*islice(words, max_words)])
-
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """CRC-32 hash of each token (word), uint64 (n_tokens,)."""
-        return hash_words(self.distinct).take(self.indices)
+        return self._distinct_hashes.take(self.indices)
+
+    def split_hashes(self, most: int) -> NDArray[np.uint64]:
+        """Return the hashes of the first `most` words, uint64 (n,).
+
+        Each character of scripts without spaces is a word. Without such characters, the result is
+        `hashes`.
+        """
+        parts: dict[int, list[str]] = {}  # of the words with such characters
+        n_parts = 0
+        for i in [i for i, word in enumerate(self.distinct) if not word.isascii()]:
+            if _CHARACTER.search(self.distinct[i]) and n_parts < most:
+                parts[i] = _CHARACTER_OR_WORD.findall(self.distinct[i])
+                n_parts += len(parts[i])
+        if not parts:
+            return self.hashes
+        lengths = np.ones(len(self.distinct), np.int64)
+        lengths[[*parts]] = [len(each) for each in parts.values()]
+        hashes: NDArray[np.uint64] = self._distinct_hashes.repeat(lengths)
+        ends = lengths.cumsum()
+        is_part = np.isin(np.arange(len(self.distinct)), [*parts]).repeat(lengths)
+        hashes[is_part] = PageWords([*chain.from_iterable(parts.values())]).hashes
+        of_token = lengths.take(self.indices[:most])
+        last = of_token.cumsum()
+        n = min(int(last.searchsorted(most)) + 1, len(last))  # tokens that are read
+        shift = ends.take(self.indices[:n]) - last[:n]
+        at = np.arange(last[n - 1]) + shift.repeat(of_token[:n])
+        split: NDArray[np.uint64] = hashes.take(at[:most])
+        return split
+
+    @cached_property
+    def _distinct_hashes(self) -> NDArray[np.uint64]:
+        return hash_words(self.distinct)
 
 
 def hash_words(words: Iterable[str]) -> NDArray[np.uint64]:

@@ -183,7 +183,7 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
         "heading": column_names(compared),
         "rows": [row_cells(each) for each in compared],
         "sentence": describe_relevant_counts(summaries, pages),
-        "curves": [_curve(each) for each in pages],
+        "curves": [harvest_curve(each) for each in pages],
         **{name: part.best() for name, part in parts.items()},
     }
 
@@ -220,7 +220,8 @@ def _write_parts(path: Path, parts: dict[str, _PagePart]) -> None:
         connection.execute("COMMIT")
 
 
-def _curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
+def harvest_curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
+    """Return rows of fetches, harvest rate of all fetches, and recent harvest rate."""
     if pages.empty:
         return []
     at = np.unique(np.linspace(0, len(pages) - 1, _POINTS).astype(int))

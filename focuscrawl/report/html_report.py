@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.crawl.target_pages import target_states
 from focuscrawl.crawl.visit import NOINDEX
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report import comparison, measures
@@ -14,6 +16,7 @@ from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.summary import load_estimates, replay_harvest_monitor
 from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store.crawl_store import reporting_damage
+from focuscrawl.store.schema import STATES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,24 +45,38 @@ def crawl_section(
 ) -> dict[str, Any]:
     """Return the values of one crawl for the report's HTML template.
 
-    The list of the best pages does not include seeds. The lists of events, models and alarms
-    include only the latest entries.
+    The values are those of `crawl_tables`, the label and figures.
 
     Parameters
     ----------
     number : int
         Index of the crawl in the report, which selects the colour of its curves.
     """
+    estimates = load_estimates(store)
+    return {
+        "label": label,
+        "relevance": png(relevance_figure(pages, number)),
+        "completeness": png(completeness_figure(estimates, number)) if estimates else None,
+        **crawl_tables(store, summary, pages),
+    }
+
+
+def crawl_tables(store: CrawlStore, summary: Summary, pages: pd.DataFrame) -> dict[str, Any]:
+    """Return the summary and the tables of one crawl for an HTML template.
+
+    The list of the best pages does not include seeds. The lists of events, models and alarms
+    include only the latest entries.
+    """
     hosts = measures.by_host(pages)
     rich = hosts["mean_relevance"] >= pages["relevance"].mean()
     best_hosts, others = hosts[rich & (hosts["relevance"] > 0)], hosts[~rich]
-    estimates = load_estimates(store)
     wasted = others.sort_values("wasted", ascending=False, kind="stable")
     return {
-        "label": label,
         "summary": summary.lines(),
-        "relevance": png(relevance_figure(pages, number)),
-        "completeness": png(completeness_figure(estimates, number)) if estimates else None,
+        "targets": [
+            (url, "not known" if state is None else STATES[state])
+            for url, state in target_states(store, Path(store.location).parent).items()
+        ],
         "best_hosts": rows_of(best_hosts.head(_ROWS)),
         "worst_hosts": rows_of(wasted.head(_ROWS)),
         "best_pages": rows_of(_best_pages(store, pages)),

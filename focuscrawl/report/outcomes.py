@@ -7,7 +7,12 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.completeness.stop_rules import LITTLE_EXPECTED, RECALL_REACHED, TIME_OVER
+from focuscrawl.completeness.stop_rules import (
+    LITTLE_EXPECTED,
+    RECALL_REACHED,
+    TARGETS_REACHED,
+    TIME_OVER,
+)
 from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.stopping import RULE
@@ -28,6 +33,7 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+HARVEST_FELL = "harvest_fell"  #: stop reason of `FOCUSCRAWL_STOP_AT_ALARM`
 _RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
     "budget": "the budget of {fetched} fetches is spent",
@@ -37,8 +43,10 @@ _STOP_REASONS = {
     "hosts_unavailable": "all queued URLs are on skipped hosts; the same command tries them again",
     "no_relevant_page": "too many fetches in a row without a relevant page",
     RECALL_REACHED: "stopped by your recall rule after {fetched} fetches",
+    TARGETS_REACHED: "stopped by your rule on target pages after {fetched} fetches",
     LITTLE_EXPECTED: "stopped by your rule on the harvest of the next fetches",
     TIME_OVER: f"stopped by your time rule; {_RESUME}",
+    HARVEST_FELL: f"the harvest rate fell; {_RESUME}",
     "interrupted": f"interrupted; {_RESUME}",
     "stopped": f"stopped by `focuscrawl stop`; {_RESUME}",
     "store_error": "the crawl database could not be written",
@@ -164,7 +172,7 @@ def describe_stop_reason(reason: str, fetched: int, unchanged: int = 0, rule: st
     rule : str
         Message of `stop_rule_message`.
     """
-    if rule and reason in (RECALL_REACHED, LITTLE_EXPECTED, TIME_OVER):
+    if rule and reason in (RECALL_REACHED, TARGETS_REACHED, LITTLE_EXPECTED, TIME_OVER):
         return f"{rule}; {_RESUME}" if reason == TIME_OVER else rule
     if reason not in _STOP_REASONS:
         return reason

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.crawl_folder import Command, CrawlPhase, FileControl
+from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.report.outcomes import MAX_GAP, PAUSED, run_state
 from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.summary import RECENT, latest_model, load_estimates
@@ -19,6 +20,8 @@ from focuscrawl.store.schema import QUEUED
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
+
+    from focuscrawl.completeness.target_recall import TargetCounts
 
 
 _MINUTE = timedelta(minutes=1)
@@ -72,6 +75,7 @@ class Status:
     behind: int  #: fetches since the training of the latest model started
     #: latest estimate of recall, and the ends of its 90 % interval
     recall: tuple[float, float, float] | None
+    targets: TargetCounts | None  #: counts of the target pages, if there are any
     recent: RecentSpeed  #: speed and harvest rate of the latest fetches
 
     @classmethod
@@ -95,6 +99,7 @@ class Status:
             model=version,
             behind=fetched - begun,
             recall=None if complete is None else (complete.recall, *complete.interval),
+            targets=count_targets(store, Path(store.location).parent),
             recent=recent,
         )
 
@@ -119,7 +124,9 @@ class Status:
         if self.recall is not None:
             recall, low, high = self.recall
             interval = f"{100 * low:.0f}–{100 * high:.0f} %"
-            crawl.insert(2, f"estimated recall {100 * recall:.0f} % ({interval})")
+            crawl.insert(2, f"estimated recall {100 * recall:.0f} % ({interval}), a guess")
+        if self.targets is not None:
+            crawl.insert(2, self.targets.describe())
         return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.describe()])
 
     def to_dict(self) -> dict[str, Any]:

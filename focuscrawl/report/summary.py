@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.state import is_redirect
+from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.crawl.traps import DISCOUNTED, NEAR_DUPLICATE, Discounts
 from focuscrawl.crawl.visit import NOT_MODIFIED, PAGE_FAILED, RENDERED
 from focuscrawl.crawl.waiting import OVERTAKEN, SCORE_TOLERANCE
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from focuscrawl.completeness.recall_estimate import RecallEstimate
+    from focuscrawl.completeness.target_recall import TargetCounts
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 
@@ -227,6 +229,7 @@ class Summary:
     #: size in bytes of each recording of the pages, by file name
     recordings: dict[str, int] = field(default_factory=dict)
     completeness: RecallEstimate | None = None  #: the last estimate of recall
+    targets: TargetCounts | None = None  #: counts of the target pages, if there are any
     #: pages that a browser rendered. They count for the budget, but not for `fetched`.
     rendered: int = 0
     #: number of pages on which the critic or the strategy failed, and the last error
@@ -269,6 +272,7 @@ class Summary:
             revisits=again,
             recordings=_recorded(store),
             completeness=next(reversed(load_estimates(store)), None),
+            targets=count_targets(store, Path(store.location).parent),
             rendered=rendered,
             page_failures=(len(failures), failures[-1].detail if failures else ""),
         )
@@ -313,6 +317,7 @@ class Summary:
                 ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
                 ("relevant", self._describe_relevant()),
+                *([] if self.targets is None else [("targets", self.targets.describe())]),
                 ("duplicates", self._describe_duplicates()),
                 ("errors", self.describe_errors()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
@@ -383,8 +388,8 @@ class Summary:
             return text
         recall = estimate.describe()
         return (
-            f"{text}. {recall[0].upper()}{recall[1:]}: about {estimate.discovered:,.0f} more "
-            f"queued, {estimate.undiscovered:,.0f} not yet found"
+            f"{text}. {recall[0].upper()}{recall[1:]}, a guess: about "
+            f"{estimate.discovered:,.0f} more queued, {estimate.undiscovered:,.0f} not yet found"
         )
 
     def _describe_duplicates(self) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.crawl.scope import can_be_page
 from focuscrawl.critic.critic_files import load_trained
+from focuscrawl.critic.focused_critic import explain_words
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
 
+    from focuscrawl.critic.focused_critic import WordReasons
     from focuscrawl.page import PageView
     from focuscrawl.store import CrawlStore
 
@@ -241,6 +243,8 @@ class RecordedPage:
     #: of the crawl
     classes: list[tuple[str, float, bool]]
     no_classes: str  #: sentence that says why `classes` is empty
+    #: words of the page for and against the topic; None: the critic cannot explain itself
+    reasons: WordReasons | None
 
 
 def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> RecordedPage:
@@ -270,23 +274,24 @@ def load_recorded_page(identity: Mapping[str, str], folder: Path, url: str) -> R
         view = parse_page(answer.body, url, encoding=answer.encoding, max_cost=ParseCost.LARGE)
     except ParseLimitError:
         raise UserError("parsing the page takes too long, so its text is not shown") from None
-    classes, why = _classes(identity, view)
+    classes, why, reasons = _classes(identity, view)
     text, cut = visible_paragraphs(answer.body, answer.encoding, _LONGEST)
-    return RecordedPage(view.title, text, cut, classes, why)
+    return RecordedPage(view.title, text, cut, classes, why, reasons)
 
 
 def _classes(
     identity: Mapping[str, str], view: PageView
-) -> tuple[list[tuple[str, float, bool]], str]:
+) -> tuple[list[tuple[str, float, bool]], str, WordReasons | None]:
     name = identity.get("critic_name", "")
     if is_callable_spec(name) and not Path(name).exists():
-        return [], "The critic is a Python function, which the studio does not run."
+        return [], "The critic is a Python function, which the studio does not run.", None
     try:
         critic = load_trained(name, identity.get("topic", ""))
     except UserError as error:
-        return [], f"The critic cannot be read: {error}."
+        return [], f"The critic cannot be read: {error}.", None
     found = critic.judge([view]).probabilities
     if found is None:
-        return [], "The critic predicts no class probabilities."
+        return [], "The critic predicts no class probabilities.", None
     most = np.argsort(-found[0], kind="stable")[:_CLASSES].tolist()
-    return [(critic.classes[i], float(found[0, i]), bool(critic.marked[i])) for i in most], ""
+    shown = [(critic.classes[i], float(found[0, i]), bool(critic.marked[i])) for i in most]
+    return shown, "", explain_words(critic.model, critic.marked, view.words.bag)

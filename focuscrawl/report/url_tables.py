@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from focuscrawl.critic.protocol import RELEVANT
@@ -23,10 +24,18 @@ if TYPE_CHECKING:
 
 #: kinds of fetches, by their number in `sorted.page.kind`
 KINDS = ("page", "duplicate", "redirect", "nothing")
+_LARGEST = sys.float_info.max  # in place of an infinite number, which SQL cannot write
 _SEED_SCORE = "9e999"  # in place of a missing score: seeds come before every link
 
+# number of the kind of a fetch `p`, see `KINDS`
+_KIND = """CASE WHEN p.duplicate_of IS NOT NULL THEN 1 WHEN p.digest IS NOT NULL THEN 0
+                WHEN p.status BETWEEN 300 AND 399 OR p.error LIKE 'meta refresh%' THEN 2
+                ELSE 3 END"""
+
 _TABLES = f"""
-CREATE TABLE sorted.host (place INTEGER PRIMARY KEY, id INTEGER NOT NULL, name TEXT NOT NULL);
+CREATE TABLE sorted.host (place INTEGER PRIMARY KEY, id INTEGER NOT NULL, name TEXT NOT NULL,
+                          fetches INTEGER DEFAULT 0, relevant INTEGER DEFAULT 0,
+                          share REAL DEFAULT 0.0, waiting INTEGER DEFAULT 0);
 INSERT INTO sorted.host (id, name) SELECT id, name FROM main.host ORDER BY name;
 CREATE INDEX sorted.host_id ON host (id, place);
 CREATE TABLE sorted.page (seq INTEGER PRIMARY KEY, host INTEGER, relevance REAL, score REAL,
@@ -34,9 +43,7 @@ CREATE TABLE sorted.page (seq INTEGER PRIMARY KEY, host INTEGER, relevance REAL,
 INSERT INTO sorted.page
     SELECT p.seq, (SELECT place FROM sorted.host WHERE id = u.host), p.relevance,
            coalesce(p.score, {_SEED_SCORE}), p.status,
-           CASE WHEN p.duplicate_of IS NOT NULL THEN 1 WHEN p.digest IS NOT NULL THEN 0
-                WHEN p.status BETWEEN 300 AND 399 OR p.error LIKE 'meta refresh%' THEN 2
-                ELSE 3 END
+           {_KIND}
     FROM main.page p JOIN main.url u ON u.id = p.url ORDER BY p.seq;
 CREATE INDEX sorted.page_relevance ON page (relevance, seq, host, status, kind);
 CREATE INDEX sorted.page_score ON page (score, seq, host, status, kind, relevance);
@@ -52,7 +59,19 @@ CREATE INDEX sorted.waiting_score ON waiting (score, id, host, state);
 CREATE INDEX sorted.waiting_host ON waiting (host, id, state, score);
 CREATE TABLE sorted.total AS
     SELECT (SELECT count(*) FROM sorted.page) AS pages,
-           (SELECT count(*) FROM sorted.waiting) AS waiting;
+           (SELECT count(*) FROM sorted.waiting) AS waiting,
+           (SELECT count(*) FROM sorted.host) AS hosts;
+UPDATE sorted.host
+    SET fetches = f.fetches, relevant = f.relevant, share = 1.0 * f.relevant / f.fetches
+    FROM (SELECT host, count(*) AS fetches, sum(relevance > {RELEVANT}) AS relevant
+          FROM sorted.page GROUP BY host) f WHERE f.host = place;
+UPDATE sorted.host SET waiting = w.waiting
+    FROM (SELECT host, count(*) AS waiting FROM sorted.waiting WHERE state = {QUEUED}
+          GROUP BY host) w WHERE w.host = place;
+CREATE INDEX sorted.host_fetches ON host (fetches, place);
+CREATE INDEX sorted.host_relevant ON host (relevant, place);
+CREATE INDEX sorted.host_share ON host (share, place);
+CREATE INDEX sorted.host_waiting ON host (waiting, place);
 """
 
 
@@ -129,6 +148,14 @@ PAGE_ORDERS = {
     "score": _Order("score", "seq", descending=True),
     "host": _Order("host", "seq", descending=False),
 }
+#: orders of hosts
+HOST_ORDERS = {
+    "relevant": _Order("relevant", "place", descending=True),
+    "share": _Order("share", "place", descending=True),
+    "fetches": _Order("fetches", "place", descending=True),
+    "queued": _Order("waiting", "place", descending=True),
+    "name": _Order("place", "place", descending=False),
+}
 #: orders of URLs that were not fetched
 UNFETCHED_ORDERS = {
     "score": _Order("score", "id", descending=True),
@@ -136,6 +163,9 @@ UNFETCHED_ORDERS = {
     "oldest": _Order("id", "id", descending=False),
     "host": _Order("host", "id", descending=False),
 }
+
+
+_FIRST_ORDERS = {"pages": "relevance", "frontier": "score", "hosts": "relevant"}
 
 
 class _Table(NamedTuple):
@@ -166,19 +196,28 @@ FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = 
      LEFT JOIN main.url r ON r.id = u.referrer""",
     "u.url LIKE :{0} ESCAPE '!'",
 )
+_HOST_TABLE = _Table(
+    "host",
+    """
+SELECT s.place AS number, s.{key} AS key, s.name, s.fetches, s.relevant, s.share, s.waiting
+FROM ({inner}) s""",
+    "s.name LIKE :{0} ESCAPE '!'",
+)
 
 
 @dataclass(frozen=True)
 class UrlFilter:
     """Filter and order of the rows of a URL table; the defaults select all rows."""
 
-    least: float | None = None  #: least relevance of pages, or least score of other URLs
-    most: float | None = None  #: greatest relevance of pages, or greatest score of other URLs
+    #: least relevance of pages, least score of other URLs, or least relevant pages of hosts
+    least: float | None = None
+    most: float | None = None  #: greatest value of the same number
     host: str = ""  #: part of the host name
     kind: str = ""  #: for pages one of `KINDS`, for other URLs one of `UNFETCHED_STATES`
     status: int | None = None  #: HTTP status of pages
     search: str = ""  #: words that must all occur in URL or title
-    order: str = ""  #: one of `PAGE_ORDERS` or `UNFETCHED_ORDERS`
+    #: one of `PAGE_ORDERS`, `UNFETCHED_ORDERS` or `HOST_ORDERS`; with the prefix ``-`` reversed
+    order: str = ""
 
     @property
     def words(self) -> list[str]:
@@ -226,7 +265,7 @@ def list_pages(
     if wanted.status is not None:
         where.append("status = :status")
         values["status"] = wanted.status
-    order = _order(PAGE_ORDERS, wanted.order or "newest")
+    order = _order(PAGE_ORDERS, wanted.order or _FIRST_ORDERS["pages"])
     read = _TableReader(connection, _PAGES, order, (where, values), wanted.words)
     found = read.part(after, before, n)
     return UrlRows(
@@ -250,7 +289,7 @@ def list_unfetched(
         _index(UNFETCHED_STATES, wanted.kind, "state")
         where.append("state = :state")
         values["state"] = STATES.index(wanted.kind)
-    order = _order(UNFETCHED_ORDERS, wanted.order or "score")
+    order = _order(UNFETCHED_ORDERS, wanted.order or _FIRST_ORDERS["frontier"])
     read = _TableReader(connection, _UNFETCHED, order, (where, values), wanted.words)
     found = read.part(after, before, n)
     return UrlRows(
@@ -258,10 +297,102 @@ def list_unfetched(
     )
 
 
-def count_rows(connection: Database) -> tuple[int, int]:
-    """Return the number of fetched pages and of unfetched URLs in the sorted copy of a crawl."""
-    ((pages, waiting),) = connection.execute("SELECT pages, waiting FROM sorted.total")
-    return int(pages), int(waiting)
+def list_hosts(
+    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
+) -> UrlRows:
+    """Return up to `n` hosts that match the search and the least number of relevant pages.
+
+    Returns
+    -------
+    UrlRows
+        Rows with ``name``, ``fetches``, ``relevant`` (pages), ``share`` (relevant pages of the
+        fetches), ``queued`` (URLs).
+    """
+    where, values = _filter_conditions(replace(wanted, host=""), "relevant")
+    order = _order(HOST_ORDERS, wanted.order or _FIRST_ORDERS["hosts"])
+    read = _TableReader(connection, _HOST_TABLE, order, (where, values), wanted.words)
+    found = read.part(after, before, n)
+    return replace(found, rows=[_host_row(row) for row in found.rows])
+
+
+def count_rows(connection: Database) -> tuple[int, int, int]:
+    """Return the numbers of pages, of unfetched URLs and of hosts in the copy of a crawl."""
+    ((pages, waiting, hosts),) = connection.execute(
+        "SELECT pages, waiting, hosts FROM sorted.total"
+    )
+    return int(pages), int(waiting), int(hosts)
+
+
+class _Statement(NamedTuple):
+    """SQL of a table of the studio in terms of the crawl's store."""
+
+    select: str
+    keys: dict[str, str]  # expressions for the keys and numbers of an order
+    number: str  # expression for the number that is filtered by `least` and `most`
+    match: str
+
+
+_STATEMENTS = {
+    "pages": _Statement(
+        """SELECT p.seq, u.url, p.title, p.relevance, p.score, p.status, h.name AS host, p.topic
+FROM page p JOIN url u ON u.id = p.url JOIN host h ON h.id = u.host""",
+        {"seq": "p.seq", "relevance": "p.relevance", "score": f"coalesce(p.score, {_SEED_SCORE})",
+         "host": "h.name"},
+        "p.relevance",
+        "(u.url LIKE {0} ESCAPE '!' OR p.title LIKE {0} ESCAPE '!')",
+    ),
+    "frontier": _Statement(
+        f"""SELECT u.id AS number, u.url, h.name AS host, u.score, u.depth, r.url AS referrer
+FROM url u JOIN host h ON h.id = u.host LEFT JOIN url r ON r.id = u.referrer
+WHERE u.state <> {FETCHED}""",
+        {"id": "u.id", "score": f"coalesce(u.score, {_SEED_SCORE})", "host": "h.name"},
+        f"coalesce(u.score, {_SEED_SCORE})",
+        "u.url LIKE {0} ESCAPE '!'",
+    ),
+    "hosts": _Statement(
+        f"""SELECT * FROM (SELECT h.name, count(p.seq) AS fetches,
+    coalesce(sum(p.relevance > {RELEVANT}), 0) AS relevant,
+    coalesce(avg(p.relevance > {RELEVANT}), 0.0) AS share, sum(u.state = {QUEUED}) AS waiting
+    FROM url u JOIN host h ON h.id = u.host LEFT JOIN page p ON p.url = u.id GROUP BY h.id)""",
+        {"place": "name", "relevant": "relevant", "share": "share", "fetches": "fetches",
+         "waiting": "waiting"},
+        "relevant",
+        "name LIKE {0} ESCAPE '!'",
+    ),
+}  # fmt: skip
+
+
+def sql_of(table: str, wanted: UrlFilter) -> str:
+    """Return the SQL statement on a crawl's store for all rows of a table that match a filter.
+
+    Parameters
+    ----------
+    table : str
+        ``pages``, ``frontier`` or ``hosts``.
+    """
+    found = _STATEMENTS[table]
+    where = [
+        f"{found.number} {sign} {max(min(value, _LARGEST), -_LARGEST)!r}"
+        for sign, value in ((">=", wanted.least), ("<=", wanted.most))
+        if value is not None
+    ]
+    if wanted.host and table != "hosts":
+        where.append(f"h.name LIKE {_quote(_like(wanted.host[:_LONGEST]))} ESCAPE '!'")
+    if table == "pages" and wanted.kind:
+        where.append(f"{_KIND} = {_index(KINDS, wanted.kind, 'kind of page')}")
+    elif table == "frontier" and wanted.kind:
+        where.append(f"u.state = {STATES.index(wanted.kind)}")
+    if table == "pages" and wanted.status is not None:
+        where.append(f"p.status = {wanted.status}")
+    where += [found.match.format(_quote(_like(word))) for word in wanted.words]
+    orders = {"pages": PAGE_ORDERS, "frontier": UNFETCHED_ORDERS, "hosts": HOST_ORDERS}[table]
+    order = _order(orders, wanted.order or _FIRST_ORDERS[table])
+    way = "DESC" if order.descending else "ASC"
+    keys = dict.fromkeys(found.keys[each] for each in (order.key, order.number))
+    joined = "\n  AND ".join(where)
+    start = "AND" if "\nWHERE" in found.select else "WHERE"
+    condition = f"\n{start} {joined}" if where else ""
+    return f"{found.select}{condition}\nORDER BY {', '.join(f'{key} {way}' for key in keys)};"
 
 
 def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
@@ -397,10 +528,23 @@ def _unfetched_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**{name: row[name] for name in names}, "state": STATES[row["state"]]}
 
 
+def _host_row(row: dict[str, Any]) -> dict[str, Any]:
+    names = ("name", "fetches", "relevant", "share")
+    return {**{name: row[name] for name in names}, "queued": row["waiting"]}
+
+
 def _order(orders: dict[str, _Order], name: str) -> _Order:
-    if name not in orders:
+    found = orders.get(name.removeprefix("-"))
+    if found is None:
         raise UserError(f"order {name!r:.40} is invalid: use one of {', '.join(orders)}")
-    return orders[name]
+    if name.startswith("-"):
+        return found._replace(descending=not found.descending)
+    return found
+
+
+def _quote(text: str) -> str:
+    """Return a text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _index(names: Sequence[str], name: str, what: str) -> int:

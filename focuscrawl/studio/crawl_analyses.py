@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -19,7 +20,7 @@ import time
 import weakref
 from collections import OrderedDict
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -28,9 +29,18 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.report.comparison import PARTS, SHOWN, compare_two_crawls, load_part_pages
+from focuscrawl.report.comparison import (
+    PARTS,
+    SHOWN,
+    compare_two_crawls,
+    harvest_curve,
+    load_part_pages,
+)
+from focuscrawl.report.html_report import crawl_tables
+from focuscrawl.report.measures import load_pages
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.status import open_store
+from focuscrawl.report.summary import Summary
 from focuscrawl.report.url_tables import map_hosts, open_sorted_copy, write_sorted_copy
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT
 
@@ -349,10 +359,33 @@ def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
     return compare_two_crawls(a, b, Path(option))
 
 
+def _report(store: CrawlStore, *, option: str) -> dict[str, Any]:
+    del option
+    pages = load_pages(store)
+    tables = crawl_tables(store, Summary.of(store), pages)
+    return {**_to_json(tables), "curve": harvest_curve(pages)}
+
+
+def _to_json(value: Any) -> Any:
+    """Return a value whose rows (named tuples, dataclasses) are dicts, and NaN is None."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _to_json(getattr(value, each.name)) for each in fields(value)}
+    if hasattr(value, "_asdict"):
+        return _to_json(value._asdict())
+    if isinstance(value, dict):
+        return {str(name): _to_json(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_to_json(each) for each in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 ANALYSES: dict[str, Callable[..., dict[str, Any]]] = {
     "hubs": _hubs,
     "hosts": _hosts,
     "compare": _compare,
+    "report": _report,
 }
 
 

@@ -28,7 +28,7 @@ from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
-from focuscrawl.studio.page_rendering import text_value, text_values
+from focuscrawl.studio.page_rendering import FieldChecks, text_value, text_values
 from focuscrawl.studio.served_folder import NamedCrawl, check_name
 from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import read_definition
@@ -86,40 +86,49 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     ``topic``, or together in the field ``of`` (a value of `encode_class`). The field ``seeds``
     contains the start URLs, or the field ``definition`` names a topic definition with seeds.
     """
-    name = _parse_name(folder, text_value(values, "name"))
-    definition = text_value(values, "definition")
+    checks, name, seeds, budget = FieldChecks(), "", list[str](), 0
+    arguments: dict[str, str] = {}
+    with checks.field("name"):
+        name = _parse_name(folder, text_value(values, "name"))
     chosen = [unquote(each) for each in text_value(values, "of").partition("#")[::2]]
     critic = text_value(values, "critic") or chosen[0]
-    topic = text_value(values, "topic") or chosen[1]
-    if not critic:
-        raise UserError("no critic is chosen: create a topic and train a critic for it first")
-    found = folder.critic(critic)
-    is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
-    arguments = {
-        "critic": f"./{critic}" if is_local else critic,
-        "topic": ",".join(parse_topics(topic)),
-    }
-    if not arguments["topic"]:
-        raise UserError("choose the class of the critic that is the topic")
-    seeds = [_parse_url(url) for url in text_values(values, "seeds")]
-    if seeds:
-        arguments["seeds"] = f"./{name}/{_SEEDS_FILE}"
-    elif definition:
-        path = folder.topic(definition)
-        if read_definition(path).seeds:
-            arguments["seeds"] = f"./{folder.name_of(path)}"
+    with checks.field("critic" if "critic" in values else "of"):
+        if not critic:
+            raise UserError("no critic is chosen: create a topic and train a critic for it first")
+        found = folder.critic(critic)
+        is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
+        arguments["critic"] = f"./{critic}" if is_local else critic
+    with checks.field("topic" if text_value(values, "topic") else "of"):
+        arguments["topic"] = ",".join(parse_topics(text_value(values, "topic") or chosen[1]))
+        if critic and not arguments["topic"]:
+            raise UserError("choose the class of the critic that is the topic")
+    with checks.field("seeds"):
+        seeds = [_parse_url(url) for url in text_values(values, "seeds")]
+    with checks.field("definition"):
+        if seeds:
+            arguments["seeds"] = f"./{name}/{_SEEDS_FILE}"
+        elif definition := text_value(values, "definition"):
+            path = folder.topic(definition)
+            if read_definition(path).seeds:
+                arguments["seeds"] = f"./{folder.name_of(path)}"
     web = text_value(values, "web")
-    if web:
-        arguments["web"] = folder.recording(web)
-    arguments["strategy"] = _parse_strategy(text_value(values, "strategy", DEFAULT_STRATEGY))
-    budget = parse_budget(text_value(values, "budget", str(DEFAULT_BUDGET)))
+    with checks.field("web"):
+        if web:
+            arguments["web"] = folder.recording(web)
+    with checks.field("strategy"):
+        strategy = text_value(values, "strategy", DEFAULT_STRATEGY)
+        arguments["strategy"] = _parse_strategy(strategy)
+    with checks.field("budget"):
+        budget = parse_budget(text_value(values, "budget", str(DEFAULT_BUDGET)))
     arguments |= {"budget": str(budget), "crawl_dir": f"./{name}"}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
     for name_of_field, (setting, what) in SETTINGS.items():
-        if value := text_value(values, name_of_field):
-            if not _NUMBER_PATTERN.fullmatch(value):
-                raise UserError(f"{what}: {value!r:.40} is not a number")
-            given += ["-s", f"{setting}={value}"]
+        with checks.field(name_of_field):
+            if value := text_value(values, name_of_field):
+                if not _NUMBER_PATTERN.fullmatch(value):
+                    raise UserError(f"{what}: {value!r:.40} is not a number")
+                given += ["-s", f"{setting}={value}"]
+    checks.finish()
     return NewCrawl(name, [CRAWL, *given], seeds, budget, live=not web)
 
 

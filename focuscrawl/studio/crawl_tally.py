@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _FIRST_WIDTH = 5  # fetches in a bin
+_MAX_PAGES_READ = 100_000  # in one update: takes about half a second
 _MAX_BINS = 60  # of a drawing
 _MAX_CRAWLS = 200  # the least recently read is dropped first
 _WIDTH, _HEIGHT = 100, 30  # of a drawing
@@ -34,32 +35,34 @@ class CrawlTally:
     ----------
     relevant : int
         Number of pages whose relevance is above 0.5.
+    fetched : int
+        Number of fetches read so far.
     """
 
     def __init__(self) -> None:
         self._last_event = 0
         self.relevant = 0
-        self._last = 0  # fetch
+        self.fetched = 0
         self._width = _FIRST_WIDTH
         self._bins: list[tuple[int, float]] = []  # fetches, sum of their relevance
 
     def update(self, store: CrawlStore) -> None:
-        """Read new pages from the store; read all pages again if the topic has changed."""
+        """Read new pages from the store, at most 100,000; if the topic has changed, all again."""
         changes = "SELECT coalesce(max(id), 0), sum(kind = ?) FROM events WHERE id > ?"
         last_event, redefined = store.row(changes, (REDEFINED, self._last_event))
         if redefined:
-            self.relevant, self._last, self._width, self._bins = 0, 0, _FIRST_WIDTH, []
+            self.relevant, self.fetched, self._width, self._bins = 0, 0, _FIRST_WIDTH, []
         self._last_event = max(last_event, self._last_event)
         sums = """SELECT (seq - 1) / ?, count(*), sum(relevance), sum(relevance > ?), max(seq)
-                  FROM page WHERE seq > ? GROUP BY 1 ORDER BY 1"""
+                  FROM page WHERE seq > ? AND seq <= ? GROUP BY 1 ORDER BY 1"""
         for place, n, relevance, relevant, last in store.rows(
-            sums, (self._width, RELEVANT, self._last)
+            sums, (self._width, RELEVANT, self.fetched, self.fetched + _MAX_PAGES_READ)
         ):
             self._bins += [(0, 0.0)] * (place + 1 - len(self._bins))
             before = self._bins[place]
             self._bins[place] = (before[0] + n, before[1] + relevance)
             self.relevant += relevant
-            self._last = last
+            self.fetched = last
         while len(self._bins) > _MAX_BINS:
             pairs = zip(self._bins[::2], [*self._bins[1::2], (0, 0.0)], strict=False)
             self._bins = [(a[0] + b[0], a[1] + b[1]) for a, b in pairs]
@@ -87,7 +90,11 @@ class CrawlTallies:
         self._tallies: OrderedDict[tuple[Path, int], CrawlTally] = OrderedDict()
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return ``relevant`` and ``spark`` (see `CrawlTally.draw`) of the crawl in `path`."""
+        """Return ``relevant`` and ``spark`` (see `CrawlTally.draw`) of the crawl in `path`.
+
+        The field ``tallied`` is the number of fetches that both are about. A large crawl is read
+        in several calls. The fields ``critic`` and ``topic`` are the crawl's critic and topic.
+        """
         with self._lock, closing(open_store(path)) as store:
             key = (path, (path / "crawl.db").stat().st_ino)  # another crawl may take the path
             tally = self._tallies.setdefault(key, CrawlTally())
@@ -95,4 +102,11 @@ class CrawlTallies:
             if len(self._tallies) > _MAX_CRAWLS:
                 self._tallies.popitem(last=False)
             tally.update(store)
-            return {"relevant": tally.relevant, "spark": tally.draw()}
+            identity = store.identity()
+            return {
+                "relevant": tally.relevant,
+                "tallied": tally.fetched,
+                "spark": tally.draw(),
+                "critic": identity.get("critic", ""),
+                "topic": identity.get("topic", ""),
+            }

@@ -14,14 +14,16 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE
 from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.report.summary import RECENT
+from focuscrawl.report.summary import RECENT, load_estimates
 from focuscrawl.store.history import StoredEvent
 from focuscrawl.store.schema import QUEUED
 
@@ -90,10 +92,12 @@ class Curve:
         Number of fetches so far.
     relevance : float
         Sum of their relevance.
+    relevant : int
+        Number of fetches whose relevance is above 0.5.
     """
 
     def __init__(self) -> None:
-        self.fetched, self.relevance = 0, 0.0
+        self.fetched, self.relevance, self.relevant = 0, 0.0, 0
         self._every = 1
         self._latest: deque[float] = deque(maxlen=RECENT)
         self._recent = 0.0
@@ -117,6 +121,7 @@ class Curve:
         self._recent += relevance
         self.fetched += 1
         self.relevance += relevance
+        self.relevant += relevance > RELEVANT
         if self.fetched % self._every == 0:
             self._points.append(self._point())
             if len(self._points) > _MAX_POINTS:
@@ -248,6 +253,8 @@ class CrawlWatch:
         self._reset()
         self._frontier: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_frontier_at = 0.0
+        self._recall: list[float] | None = None
+        self._recall_read_at = 0  # st_mtime_ns of the file
 
     def read_state(self) -> dict[str, Any]:
         """Read new pages and events of the crawl; return the state for the JSON API."""
@@ -331,24 +338,33 @@ class CrawlWatch:
 
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
         current = self._crawl.read_state(store)
+        speed, left = current.recent.pages_per_second, self._events.budget - fetched
+        has_end = current.running and self._events.budget > 0 and speed > 0.0
         alarm = None if self._harvest_watch is None else self._harvest_watch.alarm
         shown_alarm = alarm and {
+            "sentence": alarm.sentence(),
             "text": alarm.describe(),
             "proposals": [each.topic for each in alarm.proposals],
         }
+        targets = count_targets(store, self._crawl.path)
         return {
             "name": self._crawl.name,
             "about": current.about,
             "state": current.state,
+            "targets": None if targets is None else targets.describe(),
             "running": current.running,
             "wanted": str(self._crawl.control.command),
             "budget": self._events.budget,
             "fetched": fetched,
             "read": self._seq,
+            "seconds_left": max(left, 0) / speed if has_end else None,
+            "relevant": self._curve.relevant,
+            "recall": self._read_recall(store),
+            "errors": sum(n for name, n in self._outcomes.items() if is_error(name)),
             "harvest_rate": self._curve.harvest_rate,
             # over the pages read so far, as the harvest rate of all pages
             "recent_harvest_rate": self._curve.recent_harvest_rate,
-            "pages_per_second": current.recent.pages_per_second,
+            "pages_per_second": speed,
             "curve": self._curve.to_dict(),
             "waiting": self._frontier,
             "hosts": self._best_hosts(store),
@@ -357,6 +373,18 @@ class CrawlWatch:
             "lessons": latest_lessons(store),
             "latest": self._latest.to_dict(),
         }
+
+    def _read_recall(self, store: CrawlStore) -> list[float] | None:
+        """Return the latest estimate of recall and the ends of its interval, or None."""
+        try:
+            changed_at = (self._crawl.path / ESTIMATES_FILE).stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+        if changed_at != self._recall_read_at:
+            self._recall_read_at = changed_at
+            latest = next(reversed(load_estimates(store)), None)
+            self._recall = None if latest is None else [latest.recall, *latest.interval]
+        return self._recall
 
     def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
         best = self._hosts.best()

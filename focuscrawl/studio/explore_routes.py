@@ -1,10 +1,9 @@
-"""Routes of the studio for exploring crawls, such as tables of URLs and hosts."""
+"""Routes of the studio for exploring crawls, such as pages, hubs, and the map of hosts."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -13,23 +12,17 @@ from focuscrawl.distiller import SITE_RULES
 from focuscrawl.errors import UserError
 from focuscrawl.report.url_lookup import PageLinks, load_recorded_page, url_facts
 from focuscrawl.report.url_tables import (
-    KINDS,
-    PAGE_ORDERS,
-    UNFETCHED_ORDERS,
-    UNFETCHED_STATES,
-    UrlFilter,
-    count_rows,
     list_duplicates,
-    list_pages,
-    list_unfetched,
 )
 from focuscrawl.report.why import PART_NAMES, Explanation
 from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
+from focuscrawl.studio.page_cards import describe_reasons, mark_words
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
+from focuscrawl.studio.table_routes import TABLES, read_crawl_verdicts, routes_of_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from starlette.requests import Request
@@ -40,38 +33,7 @@ if TYPE_CHECKING:
     Values = dict[str, Any]
 
 
-class _Table(NamedTuple):
-    """A table of URLs; `kinds` and `orders` are labels by the values of a query."""
-
-    read: Callable[..., Any]
-    total: int  # index in the result of `count_rows`
-    kinds: dict[str, str]
-    orders: dict[str, str]
-
-
-#: by the last part of their path
-_TABLES = {
-    "pages": _Table(
-        list_pages,
-        0,
-        {"page": "judged", "duplicate": "duplicates", "redirect": "redirects",
-         "nothing": "no page"},
-        {"newest": "latest first", "oldest": "earliest first", "relevance": "highest relevance",
-         "score": "highest score", "host": "by host"},
-    ),
-    "frontier": _Table(
-        list_unfetched,
-        1,
-        {"queued": "queued", "excluded": "excluded", "unfollowed": "not followed"},
-        {"score": "highest score", "newest": "latest first", "oldest": "earliest first",
-         "host": "by host"},
-    ),
-}  # fmt: skip
 _TWO_CRAWLS = "name two crawls with the parameters a and b"
-assert (*_TABLES["pages"].kinds,) == KINDS
-assert (*_TABLES["pages"].orders,) == (*PAGE_ORDERS,)
-assert (*_TABLES["frontier"].kinds,) == UNFETCHED_STATES
-assert (*_TABLES["frontier"].orders,) == (*UNFETCHED_ORDERS,)
 
 
 def routes(context: StudioContext) -> list[Route]:
@@ -79,33 +41,17 @@ def routes(context: StudioContext) -> list[Route]:
     crawls, analyses = OpenCrawls(), AnalysisRunner(context.folder.root)
     compared = ComparedCrawls(analyses)
 
-    def table_routes(which: str) -> list[Route]:
-        def values(request: Request) -> Values:
-            crawl = context.requested_crawl(request)
-            query = {k: v for k, v in request.query_params.items() if v}
-            filters = {k: v for k, v in query.items() if k not in ("after", "before")}
-            return {
-                "crawl": crawl.name,
-                "which": which,
-                "query": query,
-                "filters": filters,
-                "is_later_part": query != filters,
-                "backwards": "before" in query,
-                "kinds": _TABLES[which].kinds,
-                "orders": _TABLES[which].orders,
-                "found": read_table(crawls, crawl.path, which, query),
-            }
-
-        answer = json_endpoint(lambda request: values(request)["found"])
-        return view_routes(f"{at}/{which}", values, answer, ("urls", f"{which}_rows"))
-
     def of_url(read: Callable[[OpenCrawls, Path, str], Values]) -> Callable[[Request], Values]:
         return lambda request: read(
             crawls, context.requested_crawl(request).path, _requested_url(request)
         )
 
     def one(request: Request) -> Values:
-        return {"crawl": context.requested_crawl(request).name, "page": of_url(read_page)(request)}
+        crawl = context.requested_crawl(request)
+        page = of_url(read_page)(request)
+        verdict = read_crawl_verdicts(crawl.path).get(page["url"], "")
+        in_drawer = request.url.path.startswith("/parts/")
+        return {"crawl": crawl.name, "page": page, "verdict": verdict, "in_drawer": in_drawer}
 
     def shown_why(request: Request) -> Values:
         return {
@@ -116,7 +62,12 @@ def routes(context: StudioContext) -> list[Route]:
     def shown_text(request: Request) -> Values:
         name = context.requested_crawl(request).name
         try:
-            return {"crawl": name, "text": of_url(read_text)(request)}
+            found = of_url(read_text)(request)
+            reasons = found["reasons"] or {"on": [], "off": []}
+            on, off = ([each["word"] for each in reasons[side]] for side in ("on", "off"))
+            paragraphs = [mark_words(each, on, off) for each in found["text"]]
+            sentences = describe_reasons(found["relevance"], found["reasons"])
+            return {"crawl": name, "text": found, "paragraphs": paragraphs, "sentences": sentences}
         except UserError as error:
             return {"crawl": name, "text": None, "error": str(error)}
 
@@ -133,6 +84,12 @@ def routes(context: StudioContext) -> list[Route]:
         drawing = None
         if found.value is not None:
             drawing = draw_circle(found.value["hosts"], found.value["links"])
+        return {"crawl": crawl.name, "result": found, "drawing": drawing}
+
+    def report(request: Request) -> Values:
+        crawl = context.requested_crawl(request)
+        found = analyses.get("report", crawl.path)
+        drawing = None if found.value is None else draw_curves([found.value["curve"]])
         return {"crawl": crawl.name, "result": found, "drawing": drawing}
 
     def compare(request: Request) -> Values:
@@ -167,15 +124,19 @@ def routes(context: StudioContext) -> list[Route]:
 
     at = "/crawls/{name:path}"
     return [
-        *(route for which in _TABLES for route in table_routes(which)),
+        *(route for which in TABLES for route in routes_of_table(context, crawls, which)),
         Route(f"{PREFIX}{at}/page", json_endpoint(of_url(read_page))),
         Route(f"{PREFIX}{at}/page/why", json_endpoint(of_url(explain_url))),
         Route(f"{PREFIX}{at}/page/text", json_endpoint(of_url(read_text))),
         Route(f"{at}/page", context.page_endpoint("one_page", one)),
+        Route(f"/parts{at}/page", context.page_endpoint("page_facts", one)),
         Route(f"/parts{at}/page/why", context.page_endpoint("page_why", shown_why)),
         Route(f"/parts{at}/page/text", context.page_endpoint("page_text", shown_text)),
         *view_routes(f"{at}/hubs", hubs, _analysis_endpoint(hubs), ("hubs", "hubs_lists")),
-        *view_routes(f"{at}/hosts", hosts, _analysis_endpoint(hosts), ("hosts", "hosts_map")),
+        *view_routes(f"{at}/report", report, _analysis_endpoint(report), ("report", "reported")),
+        Route(f"{PREFIX}{at}/hosts", _analysis_endpoint(hosts)),
+        Route(f"{at}/map", context.page_endpoint("hosts", hosts)),
+        Route(f"/parts{at}/map", context.page_endpoint("hosts_map", hosts)),
         *view_routes("/compare", compare, _analysis_endpoint(compare), ("compare", "compared")),
         Route(f"{PREFIX}/compare/pages", json_endpoint(compared_pages)),
         Route("/parts/compare/pages", context.page_endpoint("compared_rows", compared_pages)),
@@ -206,28 +167,6 @@ def _requested_url(request: Request) -> str:
     if not url:
         raise UserError("the parameter url is missing: open a page from the table of pages")
     return url
-
-
-def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, str]) -> Values:
-    """Return a part of a crawl's table of pages, or of unfetched URLs (``frontier``).
-
-    The result has the fields of `focuscrawl.report.url_tables.UrlRows`, ``total`` (number of rows
-    of the table), ``as_of`` (time of the data, ISO 8601, UTC) and ``sorting``. While the sorted
-    copy of the crawl is being written, the only field is ``sorting`` with the value True.
-    """
-    wanted = _parse_query(query)
-    with crawls.sorted(path) as found:
-        if found is None:
-            return {"sorting": True}
-        connection, copy = found
-        places = {"after": query.get("after", ""), "before": query.get("before", "")}
-        part = _TABLES[which].read(connection, wanted, **places)
-        return {
-            "sorting": False,
-            **asdict(part),
-            "total": count_rows(connection)[_TABLES[which].total],
-            "as_of": copy.started_at.isoformat(timespec="seconds"),
-        }
 
 
 def read_page(crawls: OpenCrawls, path: Path, url: str) -> Values:
@@ -280,33 +219,7 @@ def read_text(crawls: OpenCrawls, path: Path, url: str) -> Values:
         identity, known = store.identity(), url_facts(store, url)
     if known["fetch"] is None:
         raise UserError("the crawl has not fetched this URL")
-    return asdict(load_recorded_page(identity, path, known["url"]))
-
-
-def _parse_query(query: Mapping[str, str]) -> UrlFilter:
-    """Parse the filters of a query; raise `UserError` if a value is invalid."""
-    status = query.get("status", "").strip()
-    if status and not (status.isascii() and status.isdigit() and len(status) <= 3):
-        raise UserError("status must be an HTTP status such as 200, or 0 for no response")
-    return UrlFilter(
-        least=_parse_number(query, "least"),
-        most=_parse_number(query, "most"),
-        host=query.get("host", "").strip(),
-        kind=query.get("kind", "").strip(),
-        status=int(status) if status else None,
-        search=query.get("search", "").strip(),
-        order=query.get("order", "").strip(),
-    )
-
-
-def _parse_number(query: Mapping[str, str], name: str) -> float | None:
-    given = query.get(name, "").strip()
-    if not given:
-        return None
-    try:
-        found = float(given)
-    except ValueError:
-        found = math.nan
-    if math.isnan(found):
-        raise UserError(f"{name} must be a number such as 0.5")
-    return found
+    page = load_recorded_page(identity, path, known["url"])
+    found = asdict(replace(page, reasons=None))
+    reasons = None if page.reasons is None else page.reasons.to_dict()
+    return found | {"relevance": known["fetch"]["relevance"], "reasons": reasons}

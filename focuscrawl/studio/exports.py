@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 import zipfile
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -24,10 +25,13 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import open_nofollow, safe_join
 from focuscrawl.report.plain_text import printable
+from focuscrawl.report.status import open_store
+from focuscrawl.studio.datasheet_blocks import markdown_sections
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
 from focuscrawl.studio.page_rendering import (
     PREFIX,
+    FieldChecks,
     accepted_response,
     json_endpoint,
     post_route,
@@ -45,13 +49,13 @@ if TYPE_CHECKING:
 
 
 FOLDER = "take-home"  #: folder of the exports, in the crawl's folder
-#: formats of exported pages: suffix, and label
+#: formats of exported pages: suffix, label, and a sentence for whom it is
 FORMATS = {
-    "parquet": (".parquet", "Parquet, for data frames"),
-    "jsonl": (".jsonl", "JSON lines, one line per page"),
-    "csv": (".csv", "CSV, for spreadsheets"),
-    "markdown": ("", "Markdown, one file per page"),
-    "warc": (".warc.gz", "WARC, the original responses"),
+    "parquet": (".parquet", "Parquet", "A table for data frames in Python or R."),
+    "jsonl": (".jsonl", "JSON lines", "One line per page, for scripts and language models."),
+    "csv": (".csv", "CSV", "A table for spreadsheets."),
+    "markdown": ("", "Markdown", "One text file per page, to read and to search."),
+    "warc": (".warc.gz", "WARC", "The original responses of the servers, for web archives."),
 }
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
@@ -59,6 +63,10 @@ _MAX_FILES = 10_000  # listed files of a folder
 _CHUNK = 1 << 18  # bytes
 _N_JOBS = 10  # shown
 _N_ROWS = 10  # of a preview
+_N_CARDS = 5  # pages shown before an export
+_LEAST = "0.5"  # default of the minimum relevance
+_DATASHEET = ".datasheet.md"  # follows the name of an exported file
+_MAX_DATASHEET = 1 << 19  # bytes shown
 _MAX_PREVIEW = 1 << 20  # bytes read for a preview
 _MAX_CELL, _MAX_TEXT = 200, 3000  # characters of a cell, bytes of a text
 
@@ -76,6 +84,7 @@ def routes(context: StudioContext) -> list[Route]:
             "exports": EXPORTS,
             "formats": FORMATS,
             "files": list_exports(crawl.path),
+            "least": _LEAST,
             "jobs": jobs,
             "running": any(job.state is JobState.RUNNING for job in jobs),
         }
@@ -125,15 +134,38 @@ def routes(context: StudioContext) -> list[Route]:
             "shown": read_preview(find_export(crawl.path, name)),
         }
 
+    def chosen_pages(request: Request) -> dict[str, Any]:
+        crawl, least = context.requested_crawl(request), request.query_params.get("least", "")
+        return choose_pages(crawl.path, _parse_share(least.strip() or _LEAST))
+
+    def shown_pages(request: Request) -> dict[str, Any]:
+        shown = {"crawl": context.requested_crawl(request).name, "wrong": "", "found": None}
+        try:
+            return shown | {"found": chosen_pages(request)}
+        except UserError as error:
+            return shown | {"wrong": str(error)}
+
+    def datasheet(request: Request) -> dict[str, Any]:
+        crawl, name = context.requested_crawl(request), request.query_params.get("file", "")
+        path = find_datasheet(find_export(crawl.path, name))
+        if path is None:
+            raise UserError(f"the exported file {name} has no datasheet")
+        with open(path, "rb", opener=open_nofollow) as file:
+            sections = [*markdown_sections(printable(_read_start(file, _MAX_DATASHEET)))]
+        return {"crawl": crawl.name, "file": name, "sections": sections}
+
     at = "/crawls/{name:path}/take-home"
     return [
         Route(f"{PREFIX}{at}/file", file),
         Route(
             f"{PREFIX}{at}/preview", json_endpoint(lambda request: first_rows(request)["shown"])
         ),
+        Route(f"{PREFIX}{at}/choice", json_endpoint(chosen_pages)),
         Route(f"{PREFIX}{at}", json_endpoint(api)),
         post_route(f"{PREFIX}{at}", start_export),
         Route(at, context.page_endpoint("exports", shown)),
+        Route(f"{at}/datasheet", context.page_endpoint("datasheet", datasheet)),
+        Route(f"/parts{at}/choice", context.page_endpoint("export_pages", shown_pages)),
         Route(f"/parts{at}", context.page_endpoint("export_files", shown)),
         Route(f"/parts{at}/preview", context.page_endpoint("export_preview", first_rows)),
     ]
@@ -156,18 +188,21 @@ class Export:
 
 def _collect_command(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
     format_ = text_value(values, "format", "parquet")
-    if format_ not in FORMATS:
-        raise UserError(f"no format {format_!r:.40}: choose one of {', '.join(FORMATS)}")
-    name = f"collection-{datetime.now(UTC):%Y%m%d-%H%M%S}{FORMATS[format_][0]}"
-    arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{name}"]
     least, language = text_value(values, "least"), text_value(values, "language").lower()
-    if least:
-        arguments += ["--min-relevance", str(_parse_share(least))]
-    if language:
-        if not _LANGUAGE.fullmatch(language):
+    checks, options = FieldChecks(), list[str]()
+    with checks.field("format"):
+        if format_ not in FORMATS:
+            raise UserError(f"no format {format_!r:.40}: choose one of {', '.join(FORMATS)}")
+    with checks.field("least"):
+        if least:
+            options += ["--min-relevance", str(_parse_share(least))]
+    with checks.field("language"):
+        if language and not _LANGUAGE.fullmatch(language):
             raise UserError(f"language {language!r:.40} is invalid: use codes such as en,de")
-        arguments += ["--language", language]
-    return arguments
+        options += ["--language", language] if language else []
+    checks.finish()
+    name = f"collection-{datetime.now(UTC):%Y%m%d-%H%M%S}{FORMATS[format_][0]}"
+    return ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{name}", *options]
 
 
 def _report_command(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
@@ -231,6 +266,29 @@ EXPORTS = {
 }
 
 
+# -- pages to export -----------------------------------------------------------------------
+
+
+def choose_pages(crawl: Path, least: float) -> dict[str, Any]:
+    """Return the number of pages that an export would select, and the most relevant of them.
+
+    The export leaves out near-duplicates and pages without text, so it may contain fewer pages.
+
+    Returns
+    -------
+    dict
+        ``count`` and ``rows`` (five pages with ``url``, ``title``, ``relevance``, ``topic``).
+    """
+    pages = """FROM page p JOIN url u ON u.id = p.url
+               WHERE p.relevance >= ? AND p.duplicate_of IS NULL AND p.digest IS NOT NULL"""
+    best = f"""SELECT u.url, p.title, p.relevance, p.topic {pages}
+               ORDER BY p.relevance DESC, p.seq LIMIT ?"""
+    with closing(open_store(crawl)) as store:
+        (count,) = store.row(f"SELECT count(*) {pages}", (least,))
+        rows = [dict(row) for row in store.rows(best, (least, _N_CARDS))]
+    return {"count": count, "rows": rows}
+
+
 # -- files ---------------------------------------------------------------------------------
 
 
@@ -248,7 +306,8 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
     """Return the exported files and folders of a crawl, latest first.
 
     Each exported file or folder is described by ``name``, ``bytes``, ``made`` (time in ISO 8601,
-    UTC), and ``files`` (number of files in a folder, or None for a file).
+    UTC), ``files`` (number of files in a folder, or None for a file), and ``datasheet`` (whether
+    there is a datasheet).
     """
     folder = crawl / FOLDER
     if folder.is_symlink():
@@ -269,6 +328,7 @@ def list_exports(crawl: Path) -> list[dict[str, Any]]:
             continue
         made = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
         row = {"name": each.name, "bytes": size, "made": made, "files": files}
+        row["datasheet"] = find_datasheet(Path(each.path)) is not None
         found.append((about.st_mtime, row))
     return [row for _, row in sorted(found, key=lambda each: (-each[0], each[1]["name"]))]
 
@@ -279,6 +339,13 @@ def find_export(crawl: Path, name: str) -> Path:
     if path is None or not path.exists():
         raise UserError(f"no exported file {name!r:.100}: see the list of files")
     return path
+
+
+def find_datasheet(export: Path) -> Path | None:
+    """Return the path of the datasheet of an exported file or folder, or None."""
+    inside = export / "datasheet.md"
+    path = inside if export.is_dir() else export.with_name(f"{export.name}{_DATASHEET}")
+    return path if path.is_file() and not path.is_symlink() else None
 
 
 def open_download(path: Path) -> tuple[IO[bytes], str]:

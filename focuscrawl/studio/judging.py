@@ -6,12 +6,14 @@ crawl.
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 from contextlib import closing
 from dataclasses import dataclass
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -28,7 +30,14 @@ from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import crawl_summary
 from focuscrawl.studio.page_cards import Questions
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint, post_route
-from focuscrawl.studio.topic_routes import JUDGED, parse_judgement, with_judgement
+from focuscrawl.studio.topic_folder import TopicFiles, count_new_judgements
+from focuscrawl.studio.topic_routes import (
+    JUDGED,
+    Judgement,
+    filter_judgements,
+    judgements_shown,
+    read_verdicts,
+)
 from focuscrawl.topics import edit_definition, read_definition
 
 if TYPE_CHECKING:
@@ -39,6 +48,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from focuscrawl.report.url_tables import QueuedUrl
+    from focuscrawl.store import CrawlStore
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.topics import TopicDefinition
@@ -51,6 +61,9 @@ _MAX_AUTOMATIC = 2000  # fetches; a larger crawl takes long, so a person starts 
 _N_SHOWN = 20  # queued URLs
 _N_RECORDED = 2_000  # queued URLs with known earlier ranks
 _CHECK_INTERVAL = 0.5  # seconds between two checks of a job
+_APPLY_AFTER = 10  # judgements on a large crawl, after which applying them is proposed
+_FETCHED = """SELECT u.url, p.title, p.relevance FROM url u JOIN page p ON p.url = u.id
+              WHERE u.url IN (SELECT value FROM json_each(?))"""
 _MIN_GOOD = 5  # good pages; fewer may be on one host by chance
 
 
@@ -58,40 +71,47 @@ def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the page and its API."""
     questions, applier = Questions(), JudgementApplier(context)
 
-    def next_question(path: Path) -> dict[str, Any]:
+    def next_question(request: Request) -> dict[str, Any]:
         """Return the state of the suggestions: ``choosing``, ``card``, ``left``, ``wrong``."""
+        path = context.requested_crawl(request).path
+        person = request.query_params.get("tab", "")
         try:
-            card, left = questions.next(path)
+            card, left = questions.next(path, person)
             choosing = card is None and not left and questions.start_choosing(path)
             if not choosing and card is None:
-                card, left = questions.next(path)
+                card, left = questions.next(path, person)
         except UserError as error:
             return {"choosing": False, "card": None, "left": 0, "wrong": str(error)}
         return {"choosing": choosing, "card": card, "left": left, "wrong": ""}
 
     def question(request: Request) -> dict[str, Any]:
-        found = next_question(context.requested_crawl(request).path)
+        found = next_question(request)
         card = found.pop("card")
         return found | {"page": None if card is None else card.to_dict()}
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        crawl, (url, verdict) = context.requested_crawl(request), parse_judgement(values)
-        path = crawl.path
-        if verdict is None:
-            questions.settle(path, url, skipped=True)
-            return JSONResponse({"url": url}, headers=JUDGED)
+        crawl, judgement = context.requested_crawl(request), Judgement.parse(values)
+        path, before = crawl.path, dict[str, str]()
 
         def create() -> TopicDefinition:
             with closing(open_store(path)) as store:
                 return load_crawl_definition(store, path)
 
-        applier.record_frontier(path)
-        definition = safe_join(path, DEFINITION_FILE)
-        edit_definition(definition, lambda known: with_judgement(known, url, good=verdict), create)
-        questions.settle(path, url, skipped=False)
-        if crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC:
+        def change(known: TopicDefinition) -> TopicDefinition:
+            before.update(judgement.before(known))
+            return judgement.change(known)
+
+        if judgement.verdict == "skip":
+            before = dict.fromkeys(judgement.urls, "none")
+        else:
+            applier.record_frontier(path)
+            edit_definition(safe_join(path, DEFINITION_FILE), change, create)
+        for url in judgement.urls:
+            questions.settle(path, url, judged=judgement.verdict != "none")
+        is_small = crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC
+        if is_small and judgement.verdict != "skip" and applier.count_unapplied(path):
             applier.apply_in_background(path)
-        return JSONResponse({"url": url}, headers=JUDGED)
+        return judgement.response(before)
 
     def apply(request: Request, _: Mapping[str, Any]) -> Response:
         path = context.requested_crawl(request).path
@@ -105,10 +125,11 @@ def routes(context: StudioContext) -> list[Route]:
         crawl = context.requested_crawl(request)
         fetched = crawl_summary(crawl)["fetched"]
         about = {"crawl": crawl.name, "name": crawl.name}
-        return about | {"fetched": fetched, "small": fetched <= _MAX_AUTOMATIC}
+        small = fetched <= _MAX_AUTOMATIC
+        return about | {"fetched": fetched, "small": small, "enough": _APPLY_AFTER}
 
     def shown_question(request: Request) -> dict[str, Any]:
-        return shown(request) | next_question(context.requested_crawl(request).path)
+        return shown(request) | next_question(request)
 
     one = "/crawls/{name:path}"
     return [
@@ -116,6 +137,7 @@ def routes(context: StudioContext) -> list[Route]:
         post_route(f"{PREFIX}{one}/follow", apply),
         Route(f"{PREFIX}{one}/question", json_endpoint(question)),
         Route(f"{PREFIX}{one}/moved", json_endpoint(effect)),
+        *_judgement_routes(context),
         Route(f"{one}/judge", context.page_endpoint("crawl_judge", shown)),
         Route(f"/parts{one}/question", context.page_endpoint("crawl_question", shown_question)),
         Route(
@@ -125,11 +147,52 @@ def routes(context: StudioContext) -> list[Route]:
     ]
 
 
+def _judgement_routes(context: StudioContext) -> list[Route]:
+    """Return the routes of the list of judgements of a crawl."""
+
+    def judgements(request: Request) -> dict[str, Any]:
+        crawl = context.requested_crawl(request)
+        with closing(open_store(crawl.path)) as store:
+            return list_judgements(store, crawl.path, request.query_params)
+
+    def shown(request: Request) -> dict[str, Any]:
+        crawl, query = context.requested_crawl(request), dict(request.query_params)
+        at = f"/parts/crawls/{quote(crawl.name)}/judgements"
+        return judgements_shown(judgements(request), query) | {"crawl": crawl.name, "at": at}
+
+    one = "/crawls/{name:path}/judgements"
+    return [
+        Route(f"{PREFIX}{one}", json_endpoint(judgements)),
+        Route(f"/parts{one}", context.page_endpoint("judgements", shown)),
+    ]
+
+
+def list_judgements(store: CrawlStore, crawl: Path, query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the judgements of a crawl that match a query, for each verdict the latest first.
+
+    Parameters
+    ----------
+    query : mapping of str to str
+        ``q`` (words in title or URL), ``verdict`` (``good``, ``bad``), ``n`` (number of rows).
+
+    Returns
+    -------
+    dict
+        ``total`` (number of matching judgements), and ``rows`` with ``url``, ``verdict``,
+        ``title``, ``relevance`` (None: not fetched) and ``differs`` (the critic disagrees).
+    """
+    path = safe_join(crawl, DEFINITION_FILE)
+    verdicts = read_verdicts(read_definition(path)) if path.exists() else {}
+    urls = json.dumps([*verdicts])
+    fetched = {row["url"]: row for row in store.rows(_FETCHED, (urls,))}
+    return filter_judgements(verdicts, fetched, query)
+
+
 @dataclass
 class _Application:
     """A run of ``topic apply``."""
 
-    judged: frozenset[str]  # URLs judged before the run
+    judged: frozenset[tuple[str, str]]  # URLs and verdicts before the run
     refused: int  # time of an earlier refusal, see `_refused_at`
     after: list[QueuedUrl] | None = None  # the frontier after the run
 
@@ -178,7 +241,7 @@ class JudgementApplier:
                 return False
             application = self._applications.get(crawl)
             if application and (
-                application.judged == _judged_urls(crawl) or self._failure(crawl, application)
+                application.judged == _read_judgements(crawl) or self._failure(crawl, application)
             ):
                 self._in_background.discard(crawl)
                 return True
@@ -192,11 +255,22 @@ class JudgementApplier:
         with self._lock, self._context.job_lock():
             if self._is_busy(crawl):
                 return None
-            refused, judged = _refused_at(crawl), _judged_urls(crawl)
+            refused, judged = _refused_at(crawl), _read_judgements(crawl)
             arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION_FILE}"]
             job = self._context.jobs.start(_APPLY, name, arguments)
             self._applications[crawl] = _Application(judged, refused)
             return job
+
+    def count_unapplied(self, crawl: Path) -> int:
+        """Return the number of judged pages that are not applied to the crawl yet."""
+        application = self._applications.get(crawl)
+        if application is not None:
+            changed = application.judged ^ _read_judgements(crawl)
+            return len({url for url, _ in changed})
+        path = safe_join(crawl, DEFINITION_FILE)
+        if not path.exists():
+            return 0
+        return count_new_judgements(TopicFiles(self._context.folder, path))
 
     def state(self, crawl: Path) -> dict[str, Any]:
         """Return the progress of applying the judgements of a crawl, and changes of the queue.
@@ -205,7 +279,8 @@ class JudgementApplier:
         -------
         dict
             ``busy``: whether judgements are being applied. ``failed``: why the last run failed, or
-            empty. ``left``: whether some judgements are not applied. ``moved``: the best queued
+            empty. ``left``: whether some judgements are not applied. ``unapplied``: their number.
+            ``judged``: the number of all judged pages. ``moved``: the best queued
             URLs with ``url``, ``rank``, ``score``, and ``rank_before`` and ``score_before`` of the
             time before the first judgement (None: not among the best 2,000). ``one_host``: the
             host if all good pages are on one host, or empty.
@@ -217,11 +292,14 @@ class JudgementApplier:
             if application is not None and application.after is None and not busy and not failed:
                 application.after = _read_frontier(crawl, _N_SHOWN)
             left = (
-                application is not None and not busy and application.judged != _judged_urls(crawl)
+                application is not None
+                and not busy
+                and application.judged != _read_judgements(crawl)
             )
         after = None if application is None else application.after
         moved = [] if after is None else _compare_ranks(self._before[crawl], after)
         found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
+        found |= {"unapplied": self.count_unapplied(crawl), "judged": len(_read_judgements(crawl))}
         return found | {"one_host": _only_host(crawl)}
 
     def _is_busy(self, crawl: Path) -> bool:
@@ -252,9 +330,9 @@ def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
         return frontier_top(store, n)
 
 
-def _judged_urls(crawl: Path) -> frozenset[str]:
+def _read_judgements(crawl: Path) -> frozenset[tuple[str, str]]:
     path = safe_join(crawl, DEFINITION_FILE)
-    return read_definition(path).judged_urls if path.exists() else frozenset()
+    return frozenset(read_verdicts(read_definition(path)).items() if path.exists() else ())
 
 
 def _only_host(crawl: Path) -> str:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from focuscrawl.studio.served_folder import StudioFolder
 
 _N_JOBS = 20  # shown
-_N_CARDS = 6  # crawls, topics or critics shown at first
+_N_CARDS = 6  # crawls or topics shown at first
+_MAX_TALLIED = 50  # latest crawls whose relevant pages are counted for their topics
 _DEMO_TOPIC = "/Sports/Cycling"
 _DEMO_BUDGET = 300  # fetches
 
@@ -35,22 +36,35 @@ def routes(context: StudioContext) -> list[Route]:
         running = sum(job.state is JobState.RUNNING for job in found)
         return {"jobs": found, "n_running": running}
 
-    def crawls(request: Request) -> dict[str, Any]:
+    def crawls(request: Request, n_tallied: int = _N_CARDS) -> dict[str, Any]:
         found, shows_all = list_crawls(folder), request.query_params.get("all") == "yes"
-        for each in found[: None if shows_all else _N_CARDS]:
+        for each in found[: None if shows_all else n_tallied]:
             if "error" not in each:
                 each.update(tallies.read(folder.crawl(each["name"])))
         return {"crawls": found, "all": shows_all, "shown": _N_CARDS}
 
     def overview(request: Request) -> dict[str, Any]:
-        found = {"critics": list_critics(folder), **crawls(request), **read_steps(folder)}
-        return found | {"demo": _demo_crawl(folder)}
+        found = crawls(request, _MAX_TALLIED) | read_steps(folder)
+        critics = list_critics(folder)
+        for topic in found["topics"]:
+            home = f"{PurePath(topic['name']).parent.as_posix()}/"
+            of_topic = [each for each in found["crawls"] if _is_of_topic(each, home)]
+            topic["n_crawls"] = len(of_topic)
+            topic["relevant"] = sum(each["relevant"] for each in of_topic)
+            topic["n_critics"] = sum(each["name"].startswith(home) for each in critics)
+        return found | {"critics": critics, "demo": _demo_crawl(folder)}
 
     return [
         Route("/", context.page_endpoint("overview", overview)),
         Route("/parts/crawls", context.page_endpoint("crawls", crawls)),
         Route("/parts/jobs", context.page_endpoint("jobs", jobs)),
     ]
+
+
+def _is_of_topic(crawl: dict[str, Any], home: str) -> bool:
+    """Return whether a crawl has a critic or the class of the topic in the folder `home`."""
+    by_critic = crawl.get("critic", "").startswith(f"./{home}")
+    return by_critic or f"/{home.rstrip('/')}" in crawl.get("topic", "").split(",")
 
 
 def _demo_crawl(folder: StudioFolder) -> dict[str, str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.focused_critic import WordReasons, explain_words
-from focuscrawl.critic.protocol import is_callable_spec
+from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import check_applicable, suggest
 from focuscrawl.feedback.applying import load_crawl_definition
@@ -29,6 +32,13 @@ if TYPE_CHECKING:
 
 
 _MAX_TEXT = 8000  # characters of a page
+_MAX_SHOWN = 200  # pages that are kept to be shown again after undo
+_RESERVED = 120.0  # seconds
+_CERTAIN = 0.3  # distance of the relevance from 1/2
+_N_WORDS = 5  # of a sentence
+_N_MARKED = 8  # words for the topic, and against it
+_SMALLEST = 0.1  # weight that is mentioned, log-odds
+_FIRST_SPACELESS = "\u0e00"
 _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
 
 
@@ -46,14 +56,71 @@ class PageCard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes of the page for the JSON API."""
-        words = None
-        if self.reasons is not None:
-            words = {
-                "on": [each._asdict() for each in self.reasons.on],
-                "off": [each._asdict() for each in self.reasons.off],
-                "meaning": self.reasons.meaning,
-            }
-        return asdict(self) | {"reasons": words}
+        reasons = None if self.reasons is None else self.reasons.to_dict()
+        return asdict(self) | {"reasons": reasons}
+
+    @property
+    def sentences(self) -> list[str]:
+        """Why the critic judges the page as it does, in up to four sentences."""
+        return describe_reasons(self.relevance, self.to_dict()["reasons"])
+
+    @property
+    def paragraphs(self) -> list[list[tuple[str, str]]]:
+        """The text with the words for and against the topic, see `mark_words`."""
+        reasons = self.reasons or WordReasons([], [], 0.0)
+        on, off = ([each.word for each in side] for side in (reasons.on, reasons.off))
+        return [mark_words(each, on, off) for each in self.text]
+
+
+def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) -> list[str]:
+    """Describe the verdict of a critic, and the words for and against the topic, in sentences."""
+    if relevance is None:
+        return ["The topic has no critic (classifier) yet that could judge this page."]
+    certain = abs(relevance - RELEVANT) > _CERTAIN
+    side = "on the topic" if relevance > RELEVANT else "not on the topic"
+    doubt = "is sure" if certain else "is not sure, but tends to the verdict"
+    found = [
+        f"The critic (classifier) {doubt} that this page is {side}: relevance {relevance:.2f}."
+    ]
+    if reasons is None:
+        return found
+    on, off = (
+        [each["word"] for each in reasons[side][:_N_WORDS] if abs(each["weight"]) >= _SMALLEST]
+        for side in ("on", "off")
+    )
+    for which, words in (("for", on), ("against", off)):
+        if words:
+            found.append(f"Words that speak {which} the topic: {', '.join(words)}.")
+        else:
+            found.append(f"No word speaks {which} the topic.")
+    meaning = reasons["meaning"]
+    if abs(meaning) >= _SMALLEST:
+        near = "close to" if meaning > 0 else "far from"
+        found.append(f"In its meaning, the whole text is {near} the topic.")
+    return found
+
+
+def mark_words(text: str, on: Sequence[str], off: Sequence[str]) -> list[tuple[str, str]]:
+    """Split a text at words for and against a topic.
+
+    Returns
+    -------
+    list of (str, str)
+        Pieces of the text, each with ``on``, ``off`` or an empty string.
+    """
+    kinds = dict.fromkeys(off[:_N_MARKED], "off") | dict.fromkeys(on[:_N_MARKED], "on")
+    if not kinds:
+        return [(text, "")]
+    longest_first = sorted(kinds, key=len, reverse=True)
+    # scripts without spaces have no word boundaries
+    parts = (
+        rf"(?<!\w){re.escape(word)}(?!\w)" if word[:1] < _FIRST_SPACELESS else re.escape(word)
+        for word in longest_first
+    )
+    pieces = re.split(f"({'|'.join(parts)})", text, flags=re.IGNORECASE)
+    return [
+        (piece, kinds.get(piece.lower(), "") if i % 2 else "") for i, piece in enumerate(pieces)
+    ]
 
 
 def read_page_card(
@@ -82,13 +149,43 @@ def read_page_card(
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 
 
+class Reservations:
+    """Pages that are shown to a person, so that other persons judge other pages meanwhile.
+
+    A reservation ends after two minutes, or when the same person sees another page.
+    """
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], tuple[str, float]] = {}  # by subject and person
+        self._lock = Lock()
+
+    def order(self, urls: Sequence[str], subject: str, person: str) -> list[str]:
+        """Return the URLs in order, but those that other persons see last."""
+        now = time.monotonic()
+        with self._lock:
+            others = {
+                url
+                for (of, who), (url, until) in self._held.items()
+                if of == subject and who != person and until > now
+            }
+        return sorted(urls, key=others.__contains__)
+
+    def reserve(self, subject: str, url: str, person: str) -> None:
+        """Reserve a page of a crawl or topic for a person."""
+        now = time.monotonic()
+        with self._lock:
+            self._held = {key: held for key, held in self._held.items() if held[1] > now}
+            if person:
+                self._held[subject, person] = url, now + _RESERVED
+
+
 @dataclass
 class _CrawlQuestions:
     """The suggested pages of one crawl, and the URLs of judged and skipped pages."""
 
     chosen: Future[list[PageCard]] | None = None
-    settled: set[str] = field(default_factory=set)
-    skipped: set[str] = field(default_factory=set)
+    settled: set[str] = field(default_factory=set)  # judged or skipped
+    again: list[PageCard] = field(default_factory=list)  # pages whose judgement was removed
 
 
 class Questions:
@@ -96,6 +193,8 @@ class Questions:
 
     def __init__(self) -> None:
         self._by_crawl: dict[Path, _CrawlQuestions] = {}
+        self._shown: OrderedDict[tuple[Path, str], PageCard] = OrderedDict()
+        self._reservations = Reservations()
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
@@ -104,33 +203,49 @@ class Questions:
         with self._lock:
             asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if asked.chosen is None:
-                known = frozenset(asked.settled | asked.skipped)
+                known = frozenset(asked.settled)
                 asked.chosen = self._thread.submit(_choose, crawl, known)
             return not asked.chosen.done()
 
-    def next(self, crawl: Path) -> tuple[PageCard | None, int]:
-        """Return the next page to judge, or None, and the number of pages left to judge."""
+    def next(self, crawl: Path, person: str = "") -> tuple[PageCard | None, int]:
+        """Return the next page for a person to judge, or None, and the number of pages left."""
         with self._lock:
             asked = self._by_crawl.get(crawl)
         if asked is None or asked.chosen is None or not asked.chosen.done():
             return None, 0
         try:
-            cards = asked.chosen.result()
+            chosen = asked.chosen.result()
         except UserError:
             with self._lock:
                 asked.chosen = None  # the next request tries again
             raise
-        left = [card for card in cards if card.url not in asked.settled | asked.skipped]
-        if not left and cards:
-            with self._lock:
+        with self._lock:
+            cards = {card.url: card for card in [*asked.again, *chosen]}
+            left = [url for url in cards if url not in asked.settled]
+            if not left and chosen:
                 asked.chosen = None  # the next pages are chosen with the retrained critic
-        return (left[0] if left else None), len(left)
+        if not left:
+            return None, 0
+        card = cards[self._reservations.order(left, str(crawl), person)[0]]
+        self._reservations.reserve(str(crawl), card.url, person)
+        with self._lock:
+            self._shown[crawl, card.url] = card
+            if len(self._shown) > _MAX_SHOWN:
+                self._shown.popitem(last=False)
+        return card, len(left)
 
-    def settle(self, crawl: Path, url: str, *, skipped: bool) -> None:
-        """Record that a page was judged or skipped."""
+    def settle(self, crawl: Path, url: str, *, judged: bool) -> None:
+        """Record that a page was judged or skipped, or that its judgement was removed."""
         with self._lock:
             asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
-            (asked.skipped if skipped else asked.settled).add(url)
+            if judged:
+                asked.settled.add(url)
+                asked.again = [card for card in asked.again if card.url != url]
+                return
+            asked.settled.discard(url)
+            card = self._shown.get((crawl, url))
+            if card is not None:
+                asked.again.insert(0, card)
 
 
 def _choose(crawl: Path, settled: frozenset[str]) -> list[PageCard]:

@@ -42,6 +42,7 @@ ASSETS = {
     "studio.js": ("focuscrawl.studio", "static/studio.js", "text/javascript"),
     "topics.js": ("focuscrawl.studio", "static/topics.js", "text/javascript"),
     "judging.js": ("focuscrawl.studio", "static/judging.js", "text/javascript"),
+    "tables.js": ("focuscrawl.studio", "static/tables.js", "text/javascript"),
     "exploring.js": ("focuscrawl.studio", "static/exploring.js", "text/javascript"),
     "htmx.min.js": ("focuscrawl.studio", "static/htmx.min.js", "text/javascript"),
     "uPlot.min.js": ("focuscrawl.studio", "static/uPlot.min.js", "text/javascript"),

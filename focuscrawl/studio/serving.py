@@ -57,7 +57,7 @@ def make_application(context: StudioContext, access: Access) -> Starlette:
     def refuse(
         request: Request, why: str, status: HTTPStatus, fields: Mapping[str, str] | None = None
     ) -> Response:
-        if request.url.path.startswith(PREFIX):
+        if request.url.path.startswith((PREFIX, "/parts/")):  # htmx shows the field `error`
             found: dict[str, Any] = {"error": why}
             return JSONResponse(found if fields is None else found | {"fields": fields}, status)
         return context.render("message", {"heading": status.phrase, "text": why}, status)

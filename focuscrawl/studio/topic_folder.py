@@ -18,7 +18,7 @@ from focuscrawl.foundation.files import open_nofollow, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.studio.page_cards import read_page_card
+from focuscrawl.studio.page_cards import Reservations, read_page_card
 from focuscrawl.studio.served_folder import read_kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise
 from focuscrawl.topics import read_definition
@@ -304,6 +304,7 @@ class ExampleQueue:
 
     def __init__(self) -> None:
         self._skipped: dict[str, set[str]] = {}
+        self._reservations = Reservations()
         self._lock = Lock()
 
     def unjudged(self, topic: TopicFiles) -> dict[str, Path]:
@@ -311,19 +312,22 @@ class ExampleQueue:
         settled = read_definition(topic.path).judged_urls | self._skipped.get(topic.name, set())
         return {url: crawl for url, crawl in topic.fetched().items() if url not in settled}
 
-    def next(self, topic: TopicFiles) -> PageCard | None:
-        """Return the next example page to judge, or None if no page is left."""
-        for url, crawl in self.unjudged(topic).items():
-            card = read_page_card(topic.webs(crawl), url, topic.load_latest_critic())
+    def next(self, topic: TopicFiles, person: str = "") -> PageCard | None:
+        """Return the next example page for a person to judge, or None if no page is left."""
+        left = self.unjudged(topic)
+        for url in self._reservations.order([*left], topic.name, person):
+            card = read_page_card(topic.webs(left[url]), url, topic.load_latest_critic())
             if card is not None:
+                self._reservations.reserve(topic.name, url, person)
                 return card
-            self.skip(topic, url)
+            self.settle(topic, url, skipped=True)
         return None
 
-    def skip(self, topic: TopicFiles, url: str) -> None:
-        """Skip a page until the studio restarts."""
+    def settle(self, topic: TopicFiles, url: str, *, skipped: bool) -> None:
+        """Skip a page until the studio restarts, or show a skipped page again."""
         with self._lock:
-            self._skipped.setdefault(topic.name, set()).add(url)
+            known = self._skipped.setdefault(topic.name, set())
+            (known.add if skipped else known.discard)(url)
 
     def to_dict(self, topic: TopicFiles) -> dict[str, Any]:
         """Return the number of pages to judge, and the next page or None."""

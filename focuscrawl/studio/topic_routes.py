@@ -6,6 +6,7 @@ The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from starlette.routing import Route
 
 from focuscrawl.critic.critic_files import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
 from focuscrawl.foundation.urls import invalid_url_message, normalize
@@ -64,7 +66,10 @@ if TYPE_CHECKING:
     FindTopic = Callable[[Request], TopicFiles]
 
 _PHRASE_SEPARATOR = re.compile(r"[,\n]")
-_GOOD, _BAD, _SKIP = "good", "bad", "skip"
+_N_LISTED = 50  # judgements
+_MAX_DIGITS = 7
+_N_VERSIONS = 5  # critics shown side by side
+_VERDICTS = _GOOD, _BAD, _SKIP, _NONE = "good", "bad", "skip", "none"
 #: headers that let pages update the page to judge, or the classes (events of htmx)
 JUDGED = {"HX-Trigger": "judged"}
 _MARKED = {"HX-Trigger": "marked"}
@@ -118,15 +123,29 @@ def _topic_api(
         return found
 
     def judge(request: Request, values: Mapping[str, Any]) -> Response:
-        topic, (url, verdict) = find_topic(request), parse_judgement(values)
+        topic, judgement = find_topic(request), Judgement.parse(values)
         check_not_of_crawl(topic)
-        if verdict is None:
-            examples.skip(topic, url)
+        before = dict[str, str]()
+
+        def change(known: TopicDefinition) -> TopicDefinition:
+            before.update(judgement.before(known))
+            return judgement.change(known)
+
+        if judgement.verdict == _SKIP:
+            before = dict.fromkeys(judgement.urls, _NONE)
         else:
-            edit_definition(topic.path, lambda known: with_judgement(known, url, good=verdict))
-            if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
-                start_training(context, topic)
-        return JSONResponse({"url": url}, headers=JUDGED)
+            edit_definition(topic.path, change)
+        for url in judgement.urls:
+            examples.settle(topic, url, skipped=judgement.verdict == _SKIP)
+        if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
+            start_training(context, topic)
+        return judgement.response(before)
+
+    def edit(request: Request, values: Mapping[str, Any]) -> Response:
+        topic = find_topic(request)
+        check_not_of_crawl(topic)
+        edit_definition(topic.path, lambda known: edited_definition(known, values))
+        return JSONResponse(_definition_values(topic), headers={"HX-Refresh": "true"})
 
     def train(request: Request, _: Mapping[str, Any]) -> Response:
         job = start_training(context, find_topic(request))
@@ -149,6 +168,7 @@ def _topic_api(
         post_route(f"{PREFIX}/topics", create),
         post_route(f"{PREFIX}/bookmarks", bookmarks),
         post_route(f"{one}/judge", judge),
+        post_route(f"{one}/edit", edit),
         post_route(f"{one}/train", train),
         post_route(f"{one}/measure", measure),
         post_route(f"{one}/examples", fetch),
@@ -163,7 +183,7 @@ def _topic_api(
 
 def _class_api(context: StudioContext, find_topic: FindTopic) -> list[Route]:
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
-        topic, good = find_topic(request), _parse_verdict(text_value(values, "verdict")) is True
+        topic, good = find_topic(request), text_value(values, "verdict") == _GOOD
 
         def change(known: TopicDefinition) -> TopicDefinition:
             if known.critic is None:
@@ -232,15 +252,23 @@ def _topic_pages(
 
     def example(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
-        values = {"card": examples.next(topic), "left": len(examples.unjudged(topic))}
+        person = request.query_params.get("tab", "")
+        values = {"card": examples.next(topic, person), "left": len(examples.unjudged(topic))}
         return shown(topic, "", **values, new=count_new_judgements(topic), enough=RETRAIN_AFTER)
+
+    def judgements(request: Request) -> dict[str, Any]:
+        topic, query = find_topic(request), dict(request.query_params)
+        found = filter_judgements(read_verdicts(read_definition(topic.path)), {}, query)
+        at = f"/parts/topics/{quote(topic.name)}/judgements"
+        return judgements_shown(found, query) | {"crawl": "", "at": at}
 
     def quality(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
+        names = [critic.name for critic in topic.critics()]
         found = [read_quality(critic) for critic in topic.critics()]
-        earlier = found[-2] if len(found) > 1 else None
+        versions = [*zip(names, found, strict=True)][: -_N_VERSIONS - 1 : -1]
         curve = draw_reliability(found[-1]["bins"]) if found and found[-1] else None
-        return shown(topic, "quality", earlier=earlier, curve=curve)
+        return shown(topic, "quality", versions=versions, curve=curve)
 
     one = "/topics/{name:path}"
     return [
@@ -250,6 +278,7 @@ def _topic_pages(
         Route(f"{one}/quality", context.page_endpoint("topic_quality", quality)),
         Route(f"/parts{one}/training", context.page_endpoint("topic_training", training)),
         Route(f"/parts{one}/example", context.page_endpoint("topic_example", example)),
+        Route(f"/parts{one}/judgements", context.page_endpoint("judgements", judgements)),
     ]
 
 
@@ -352,6 +381,80 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     return path
 
 
+def filter_judgements(
+    verdicts: Mapping[str, str], fetched: Mapping[str, Any], query: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the judgements that match a query, for each verdict the latest first.
+
+    Parameters
+    ----------
+    verdicts : mapping of str to str
+        Verdict of each judged page, by URL.
+    fetched : mapping of str to mapping
+        ``title`` and ``relevance`` of fetched pages, by URL.
+    query : mapping of str to str
+        See `focuscrawl.studio.judging.list_judgements`, as for the result.
+    """
+    words, verdict = query.get("q", "").lower().split(), query.get("verdict", "")
+    rows = []
+    for url, given in reversed([*verdicts.items()]):
+        page = fetched.get(url)
+        title, relevance = ("", None) if page is None else (page["title"] or "", page["relevance"])
+        found = f"{title} {url}".lower()
+        if verdict in ("", given) and all(word in found for word in words):
+            differs = relevance is not None and (relevance > RELEVANT) != (given == _GOOD)
+            row = {"url": url, "verdict": given, "title": title, "relevance": relevance}
+            rows.append(row | {"differs": differs})
+    n = query.get("n", "")
+    most = int(n) if n.isascii() and n.isdecimal() and len(n) < _MAX_DIGITS else _N_LISTED
+    return {"total": len(rows), "rows": rows[:most]}
+
+
+def judgements_shown(found: dict[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of the template of judgements, with the query for more rows."""
+    filtered = bool(query.get("q") or query.get("verdict"))
+    longer = {**query, "n": str(len(found["rows"]) + _N_LISTED)}
+    return found | {"query": longer, "filtered": filtered}
+
+
+def edited_definition(known: TopicDefinition, values: Mapping[str, Any]) -> TopicDefinition:
+    """Return a topic definition with the posted ``words``, ``description``, ``seeds``, ... .
+
+    Fields that were not posted stay. A field such as ``good_was`` contains what the person saw:
+    then only the person's own changes are applied, so that changes of other persons stay.
+    """
+    checks, changed = FieldChecks(), dict[str, Any]()
+    for name in ("words", "seeds", "good", "bad"):
+        with checks.field(name):
+            if name in values:
+                new, seen = _parse_lines(name, values, name), f"{name}_was"
+                if seen in values:
+                    old, now = {*_parse_lines(name, values, seen)}, getattr(known, name)
+                    kept = [each for each in now if each in new or each not in old]
+                    new = [*kept, *(each for each in new if each not in old)]
+                changed[name] = tuple(dict.fromkeys(new))
+    description = text_value(values, "description")
+    if "description" in values and description != text_value(values, "description_was", "\0"):
+        changed["description"] = description or None
+    result = replace(known, **changed)
+    both = [url for url in result.bad if url in {*result.good}]
+    with checks.field("bad"):
+        if both:
+            raise UserError(
+                f"{both[0]} is also a good page: remove the page from one of the lists"
+            )
+    with checks.field("words"):
+        if not (result.critic or result.words or result.description or result.good):
+            raise UserError("the topic needs a phrase, a description or a good page")
+    checks.finish()
+    return result
+
+
+def _parse_lines(name: str, values: Mapping[str, Any], key: str) -> list[str]:
+    lines = text_values(values, key)
+    return lines if name == "words" else parse_urls(lines)
+
+
 def parse_phrases(text: str) -> tuple[str, ...]:
     """Return the distinct phrases of a text, which are separated by commas or line ends."""
     found = filter(None, map(str.strip, _PHRASE_SEPARATOR.split(text)))
@@ -367,23 +470,47 @@ def parse_urls(lines: list[str]) -> list[str]:
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 
-def parse_judgement(values: Mapping[str, Any]) -> tuple[str, bool | None]:
-    """Return the URL and the verdict of a posted judgement; the verdict None is a skip."""
-    url = normalize(text_value(values, "url"))
-    if url is None:
-        raise UserError("url must be the URL of the judged page")
-    return url, _parse_verdict(text_value(values, "verdict"))
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict of a person on some pages: ``good``, ``bad``, ``skip``, or ``none`` (removed)."""
+
+    urls: list[str]
+    verdict: str
+
+    @classmethod
+    def parse(cls, values: Mapping[str, Any]) -> Judgement:
+        """Parse a posted judgement; raise `UserError` if a URL or the verdict is invalid."""
+        given = text_values(values, "urls") or [text_value(values, "url")]
+        urls = [normalize(url) for url in given]
+        if None in urls:
+            raise UserError("url must be the URL of the judged page")
+        verdict = text_value(values, "verdict")
+        if verdict not in _VERDICTS:
+            raise UserError(f"verdict {verdict!r:.40} is invalid: use {', '.join(_VERDICTS)}")
+        return cls([url for url in urls if url is not None], verdict)
+
+    def change(self, known: TopicDefinition) -> TopicDefinition:
+        """Return the topic definition with this judgement."""
+        if self.verdict == _GOOD:
+            return known.with_judgements(self.urls, [])
+        if self.verdict == _BAD:
+            return known.with_judgements([], self.urls)
+        return known if self.verdict == _SKIP else known.without_judgements(self.urls)
+
+    def before(self, known: TopicDefinition) -> dict[str, str]:
+        """Return the verdicts of the same pages in a topic definition, by URL."""
+        verdicts = read_verdicts(known)
+        return {url: verdicts.get(url, _NONE) for url in self.urls}
+
+    def response(self, before: Mapping[str, str]) -> Response:
+        """Return the response to the judgement, given the verdicts before it."""
+        found = {"url": self.urls[0], "verdict": self.verdict, "before": before}
+        return JSONResponse(found, headers=JUDGED)
 
 
-def _parse_verdict(text: str) -> bool | None:
-    if text not in (_GOOD, _BAD, _SKIP):
-        raise UserError(f"verdict {text!r:.40} is invalid: use {_GOOD}, {_BAD} or {_SKIP}")
-    return None if text == _SKIP else text == _GOOD
-
-
-def with_judgement(known: TopicDefinition, url: str, *, good: bool) -> TopicDefinition:
-    """Return a topic definition with one more judgement of a page."""
-    return known.with_judgements([url], []) if good else known.with_judgements([], [url])
+def read_verdicts(known: TopicDefinition) -> dict[str, str]:
+    """Return the verdict ``good`` or ``bad`` of each judged page, by URL."""
+    return dict.fromkeys(known.good, _GOOD) | dict.fromkeys(known.bad, _BAD)
 
 
 def _definition_values(topic: TopicFiles) -> dict[str, Any]:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 _TEXT_KEYS = ("critic", "web", "name", "description")
-_LIST_KEYS = ("topics", "words", "seeds", "good", "bad")
-_URL_KEYS = ("seeds", "good", "bad")
+_LIST_KEYS = ("topics", "words", "seeds", "good", "bad", "targets")
+_URL_KEYS = ("seeds", "good", "bad", "targets")
 _CLASSES_KEY = "classes"
 _MAX_ATTEMPTS = 5  # text editors ignore the lock: a save between read and write needs a retry
 _HEADING = "A topic definition: edit it, then apply it to a crawl with `focuscrawl topic apply`."
@@ -52,6 +52,8 @@ class TopicDefinition:
         Start URLs.
     good, bad : tuple of str
         URLs of pages that a person judged to be on and off topic.
+    targets : tuple of str
+        URLs of target pages: relevant pages that crawls have to find by links.
     classes : mapping of str to tuple of str
         Paths of new or existing classes, each with the example URLs moved there.
     name : str, optional
@@ -67,6 +69,7 @@ class TopicDefinition:
     seeds: tuple[str, ...] = ()
     good: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     name: str | None = None
     description: str | None = None
@@ -79,7 +82,10 @@ class TopicDefinition:
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the topic definition with more judgements, which replace earlier judgements."""
+        """Return the topic definition with more judgements, which replace earlier judgements.
+
+        Judged pages are no target pages any more.
+        """
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
         kept_bad = [url for url in self.bad if url not in new]
@@ -87,6 +93,16 @@ class TopicDefinition:
             self,
             good=tuple(dict.fromkeys([*kept_good, *(url for url, yes in new.items() if yes)])),
             bad=tuple(dict.fromkeys([*kept_bad, *(url for url, yes in new.items() if not yes)])),
+            targets=tuple(url for url in self.targets if url not in new),
+        )
+
+    def without_judgements(self, urls: Iterable[str]) -> TopicDefinition:
+        """Return the topic definition without the judgements of some pages."""
+        removed = {*urls}
+        return replace(
+            self,
+            good=tuple(url for url in self.good if url not in removed),
+            bad=tuple(url for url in self.bad if url not in removed),
         )
 
     def with_moved_examples(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
@@ -251,6 +267,13 @@ def _parse_definition(where: str, content: dict[str, Any]) -> TopicDefinition:
     both = sorted(set(given["good"]) & set(given["bad"]))
     if both:
         raise UserError(f"{where}: {both[0]} is both good and bad: remove one of the two entries")
+    used = {*given["good"], *given["bad"], *given["seeds"]}
+    both = sorted(used.intersection(given["targets"]))
+    if both:
+        raise UserError(
+            f"{where}: {both[0]} is a target page and in good, bad or seeds: remove one of the "
+            "two entries"
+        )
     moved = Counter(url for urls in given[_CLASSES_KEY].values() for url in urls)
     twice = sorted(url for url, times in moved.items() if times > 1)
     if twice:

@@ -53,9 +53,9 @@ _SESSION_QUERY = re.compile(
 def surt(url: str) -> str:
     """Return the index key of a normalised URL, such as ``com,example)/a?b=1``.
 
-    The crawler Heritrix introduced such keys for archive indexes (Sort-friendly URI Reordering
-    Transform, SURT). The Python package ``surt`` computes the same keys, but has an AGPL licence
-    and no wheel.
+    The crawler Heritrix introduced SURT keys (Sort-friendly URI Reordering Transform) for archive
+    indexes. The Python package ``surt`` computes the same keys, but has an AGPL licence and no
+    wheel.
     """
     name = host(url)
     rest = url.partition("://")[2][len(name) :].partition("#")[0]

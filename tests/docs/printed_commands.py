@@ -31,6 +31,9 @@ NOT_RUN = {
     "curl ": _SCRAPYD,
     "podman ": "needs a container engine",
     "export FOCUSCRAWL_TEACHER_KEY": "a key",
+    "export FOCUSCRAWL_SEARXNG_URL": "needs a search engine",
+    'focuscrawl corpus "road cycling, bicycle racing" --pages 500 --out racing': "needs a search "
+    "engine: tests/integration/test_cli_corpus.py has one",
     "focuscrawl topic suggest crawls/cycling --teacher": "needs a model: "
     "tests/integration/test_cli_topic_teacher.py does it",
     "focuscrawl pause": _UNDER_WAY,

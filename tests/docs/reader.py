@@ -47,10 +47,12 @@ class Reader:
 def _here(command: str, origin: str) -> str:
     """Return a command as it can be run on a machine without a network, in seconds."""
     command = re.sub(r"https://example\.(org|net)", origin, command)
-    if "-a stop=" in command:  # a budget beside it is not what ends it
+    if "-a stop=" in command or "--pages 1000" in command:  # which are not what ends it
         return command
     return re.sub(
-        r"(-a budget=|--budget )(\d+)", lambda m: m[1] + str(min(int(m[2]), BUDGET)), command
+        r"(-a budget=|--budget |--pages )(\d+)",
+        lambda m: m[1] + str(min(int(m[2]), BUDGET)),
+        command,
     ).replace("/var/lib/", "")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import shutil
 import threading
 from contextlib import contextmanager
@@ -44,7 +45,14 @@ class ScrapyPlaywrightDownloadHandler(HTTP11DownloadHandler):
             return response
         return response.replace(body=response.body + b"<p>made by a script")
 """
-_PAGE = "<title>Cycling {0}</title><p>Road cycling, bicycle, peloton {0}. <a href='{0}a'>a</a>"
+_PAGE = "<title>{1} {0}</title><p>{2}. <p>{3}"
+_LINK = "<a href='{0}{1}'>{2} {1}</a> "
+_OTHERS = "bcdefgh"  # last letters of the paths of pages on something else
+_WORDS = {
+    "Cycling": "road cycling bicycle racing peloton sprint saddle wheel gears climb stage rider",
+    "Cooking": "soup bread butter oven flour recipe onion pepper garlic salt kitchen dough",
+}
+_LENGTH = 60  # words of a page
 
 
 def fill_shelf(folder: Path, origin: str) -> None:
@@ -103,10 +111,15 @@ def _record(folder: Path) -> None:
 
 
 class _Cyclists(BaseHTTPRequestHandler):
-    """Answers every path with a page on cycling that links to two more."""
+    """Answers with a page on cycling that links to one more, and to several on cooking."""
 
     def do_GET(self) -> None:
-        body = _PAGE.format(self.path).encode()
+        topic = "Cooking" if self.path[-1] in _OTHERS else "Cycling"
+        words = random.Random(self.path).choices(_WORDS[topic].split(), k=_LENGTH)
+        links = [_LINK.format(self.path, each, "Cooking") for each in _OTHERS]
+        links.append(_LINK.format(self.path, "a", "Cycling"))
+        text, anchors = " ".join(words), "".join(links)
+        body = _PAGE.format(self.path, topic, text, anchors).encode()
         self.send_response(404 if self.path == "/robots.txt" else 200)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))

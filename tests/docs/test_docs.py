@@ -107,6 +107,7 @@ def test_settings_are_those_of_the_code() -> None:
     pattern = r"FOCUSCRAWL_[A-Z_]+"
     # variables of the environment; the last one says where the tests look for recorded webs
     variables = {"FOCUSCRAWL_CACHE", "FOCUSCRAWL_TEACHER_KEY", "FOCUSCRAWL_WEBS"}
+    variables |= {"FOCUSCRAWL_SEARXNG_URL", "FOCUSCRAWL_SEARXNG_KEY"}
     known = {*SETTINGS, *variables}
     of_arguments = {setting for setting, name in SETTINGS.items() if name in ARGUMENTS}
     assert set(re.findall(pattern, CODE)) <= known

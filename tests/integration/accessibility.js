@@ -77,10 +77,12 @@
       legible(each, `rgba(${ink.join(",")})`, style, "the placeholder");
     }
     const outside = behind(each.parentElement);
-    if (each.matches("button, input:not([type=checkbox], [type=radio], [type=file], [type=hidden]), select, textarea")) {
+    // a button that looks like a word needs no edge
+    if (each.matches("button:not(.term), input:not([type=checkbox], [type=radio], [type=file], [type=hidden]), select, textarea")) {
       const edge = parseFloat(style.borderTopWidth) > 0 ? over(read(style.borderTopColor), outside) : outside;
       const found = Math.max(contrast(edge, outside), contrast(behind(each), outside));
-      if (found < PARTS) wrong.push(`${called(each)}: its edge has a contrast of ${found.toFixed(2)}`);
+      const isText = each.matches("button") && parseFloat(style.borderTopWidth) === 0 && read(style.backgroundColor)[3] === 0;
+      if (found < PARTS && !isText) wrong.push(`${called(each)}: its edge has a contrast of ${found.toFixed(2)}`);
     }
     each.focus({ preventScroll: true, focusVisible: true });
     if (document.activeElement !== each) continue;

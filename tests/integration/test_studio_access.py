@@ -166,7 +166,7 @@ def test_behind_a_proxy_with_tls_everything_works(
         page.get_by_role("button", name="Start crawl").click()
         page.wait_for_url("**/crawls/first/live")
         expect(page.locator("#fetched")).to_have_text("15")  # by the stream of events
-        page.get_by_role("link", name="Export").click()
+        page.locator("#to-export").click()
         page.get_by_role("button", name="Create report").click()
         with page.expect_download() as found:
             page.get_by_role("link", name="Download fetches.csv").click()

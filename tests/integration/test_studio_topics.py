@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.topics import read_definition
+from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
 from .accessibility import assert_accessible
 from .running import QUICK, as_options
@@ -57,9 +57,7 @@ def judge(tab: Page, verdict: str) -> str:
     return url
 
 
-def test_classes_are_found_marked_and_split_by_keys(
-    folder: Path, opened: BrowserContext, local_web: LocalWeb
-) -> None:
+def test_classes_are_found_marked_and_split_by_keys(folder: Path, opened: BrowserContext) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = opened.pages[0]
     root = tab.url
@@ -96,10 +94,20 @@ def test_classes_are_found_marked_and_split_by_keys(
     assert read_definition(path).topics == (CYCLING, "/Athletics/Running")
     assert_accessible(tab)
 
-    # an example that no recording has is fetched, and none of its links is
+
+def test_an_example_is_fetched_judged_and_listed(
+    folder: Path, opened: BrowserContext, local_web: LocalWeb
+) -> None:
+    """An example that no recording has is fetched, and none of its links is."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = opened.pages[0]
+    root = tab.url
+    path = folder / "spokes" / "topic.toml"
+    path.parent.mkdir()
+    write_definition(TopicDefinition(critic="models/demo", topics=(CYCLING,)), path)
     asked = f"{local_web.origins['forum']}/topic-2"
     before = len(local_web.requests())
-    tab.goto(f"{root}topics/wheels/topic.toml/examples")
+    tab.goto(f"{root}topics/spokes/topic.toml/examples")
     tab.fill("#urls", asked)
     tab.get_by_role("button", name="Add pages").press("Enter")
     expect(tab.locator("article")).to_contain_text("bicycle")
@@ -107,8 +115,47 @@ def test_classes_are_found_marked_and_split_by_keys(
     tab.locator("h1").click()
     judge(tab, "g")
     assert asked in read_definition(path).good
+    listed = tab.locator("#judgements tbody tr")
+    expect(listed).to_have_count(1)
+    listed.get_by_role("button", name="Good", exact=True).press("Enter")  # once more: no verdict
+    expect(tab.locator("#judgements")).to_contain_text("No page has been judged yet")
+    expect(tab.locator("article")).to_have_attribute("data-url", asked)
+    tab.locator("h1").click()
+    tab.keyboard.press("u")
+    expect(listed).to_have_count(1)
     fetched = {request["path"] for request in local_web.requests()[before:]}
     assert fetched == {"/robots.txt", "/topic-2"}
+
+
+def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = opened.pages[0]
+    root = tab.url
+    path = folder / "knots" / "topic.toml"
+    path.parent.mkdir()
+    write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.example/",)), path)
+    tab.goto(f"{root}topics/knots/topic.toml/definition")
+    words = tab.get_by_label("Phrases that only pages")
+    words.fill("knots\nsplice")
+    tab.get_by_label("Good pages").fill("http://a.example/\nno url")
+    tab.get_by_label("Start pages").fill("neither")
+    tab.get_by_role("button", name="Save changes").press("Enter")
+    wrong = tab.locator(".field-error")
+    expect(wrong).to_have_count(2)
+    expect(tab.get_by_label("Good pages")).to_have_attribute("aria-invalid", "true")
+    expect(words).to_have_value("knots\nsplice")  # what was typed stays
+    assert_accessible(tab)
+    # another person adds a page meanwhile
+    edit_definition(path, lambda known: known.with_judgements([], ["http://b.example/"]))
+    tab.get_by_label("Good pages").fill("http://a.example/\nhttp://c.example/")
+    tab.get_by_label("Start pages").fill("http://a.example/")
+    tab.get_by_role("button", name="Save changes").press("Enter")
+    expect(tab.get_by_label("Pages that are not good")).to_have_value("http://b.example/")
+    known = read_definition(path)
+    assert known.words == ("knots", "splice")
+    assert known.good == ("http://a.example/", "http://c.example/")
+    assert known.bad == ("http://b.example/",)
+    assert known.seeds == ("http://a.example/",)
 
 
 def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:
@@ -119,7 +166,7 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
     waiting = settled(tab, f"{at}/frontier", "sorting")["rows"]
     scores = {row["url"]: row["score"] for row in waiting}
     tab.goto(f"{root}crawls/crawls/cycling/judge")
-    expect(tab.get_by_text(re.compile("^relevance [01][.][0-9]{2} uncertain$"))).to_be_visible()
+    expect(tab.get_by_text(re.compile("The critic .* relevance [01][.][0-9]{2}"))).to_be_visible()
     bad = judge(tab, "b")
     judge(tab, "s")
     good = judge(tab, "g")

@@ -27,9 +27,9 @@ PICTURES = os.environ.get("STUDIO_PICTURES", "")
 #: of the topic; a machine that makes pictures may not have the letters of every script
 NAME = "cycling" if PICTURES else "été-自転車"
 LOOKS = {
-    "light": ("light", 1100, 760),
-    "dark": ("dark", 1100, 760),
-    "narrow": ("light", 360, 760),
+    "light": ("light", 1280, 860),
+    "dark": ("dark", 1280, 860),
+    "narrow": ("light", 390, 844),
 }
 
 
@@ -49,7 +49,7 @@ def picture(page: Page, name: str, at: str = "") -> None:
             page.locator(at).scroll_into_view_if_needed()
         image = Image.open(BytesIO(page.screenshot())).convert("RGB")
         path = Path(PICTURES) / f"{name}-{look}.png"
-        image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+        image.quantize(128, dither=Image.Dither.NONE).save(path, optimize=True)
     page.emulate_media(color_scheme="light")
     if size is not None:
         page.set_viewport_size(size)
@@ -122,8 +122,9 @@ class Way:
         self.live = page.url
         self.expect(self.state).to_have_text("the budget of 60 fetches is spent")
         self.expect(page.locator("#fetched")).to_have_text("60")
-        self.expect(page.locator("#latest tr")).to_have_count(25)
+        self.expect(page.locator("#latest tr")).to_have_count(10)
         self.expect(page.locator("#curve canvas")).to_be_visible()
+        page.get_by_text("Continue the crawl with a larger budget").press("Enter")
         page.get_by_label("Budget in fetches").fill("15000")
         page.keyboard.press("Enter")
 
@@ -175,15 +176,30 @@ class Way:
         """Make a collection, and return the file that is downloaded."""
         page = self.page
         self.link("Export")
-        page.get_by_label("File format").select_option("jsonl")
+        page.get_by_label("JSON lines").check()
         page.get_by_label("Minimum relevance").fill("0.95")
         self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
         download.wait_for()
+        self.expect(page.get_by_text("The studio is creating the export")).to_have_count(0)
         picture(page, "export")
         with page.expect_download() as downloaded:
             download.press("Enter")
         return Path(downloaded.value.path())
+
+    def read(self) -> None:
+        """Read the datasheet and the report, and open the drawers."""
+        page = self.page
+        page.get_by_role("link", name="Datasheet of").press("Enter")
+        page.get_by_role("heading", name="Datasheet").wait_for()
+        picture(page, "datasheet")
+        page.go_back()
+        page.get_by_role("link", name="Read the report").press("Enter")
+        page.locator(".curves polyline").first.wait_for()
+        picture(page, "report")
+        self.button("Glossary")
+        picture(page, "glossary")
+        page.keyboard.press("Escape")
 
 
 @pytest.mark.long
@@ -217,8 +233,13 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             way.judge(topics)
             way.look_around()
             rows = [json.loads(line) for line in way.take_home().read_text().splitlines()]
+            if PICTURES:
+                way.read()
             page.goto(root)
+            way.expect(page.get_by_text("in 1 crawl")).to_be_visible()
             picture(page, "overview")
+            way.button("Activity")
+            picture(page, "activity")
     finally:
         studio.send_signal(signal.SIGINT)
         studio.wait()

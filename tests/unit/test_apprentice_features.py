@@ -92,22 +92,24 @@ def test_of_a_long_leaf_the_nearest_words_are_looked_at() -> None:
     page = f"<p>{text}<p><a href=x>link</a><p>more more"
     view = parse_page(page.encode(), "http://site.example/")
     left, right = view.links.left, view.links.right
-    near = window(WordHashes()(view.tokens), view.token_leaf, left, right, d_max=1)
+    near = window(view.words.indices, view.token_leaf, left, right, d_max=1)
     nearest = [(f"w{i}", -1) for i in range(5, MAX_TOKENS + 5)]
-    assert features(offset_features(near), 0) == hashed([*nearest, ("link", 0), ("more", 1)])
+    assert features(offset_features(near, view.words.hashes), 0) == hashed(
+        [*nearest, ("link", 0), ("more", 1)]
+    )
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=40))
 def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[int, int]]) -> None:
     tokens.sort(key=lambda token: token[0])  # in document order
-    words = np.array([word for _, word in tokens], np.uint64)
+    words = np.array([word for _, word in tokens], np.int32)
     leaf = np.array([at for at, _ in tokens], np.int32)
     first = np.array([0], np.int32)
     near = window(words, leaf, first, first, d_max=3)
-    assert list(zip(near.offset.tolist(), near.words.tolist(), strict=True)) == [
-        *dict.fromkeys(tokens)
-    ]
+    found = zip(near.offset.tolist(), words[near.tokens].tolist(), strict=True)
+    assert [*found] == [*dict.fromkeys(tokens)]
+    assert near.tokens.tolist() == sorted(map(tokens.index, {*tokens}))
 
 
 @settings(max_examples=60, deadline=None)
@@ -123,7 +125,7 @@ def test_words_have_their_offset_from_each_link(
     """Offsets count from the first leaf of a link before it, from its last leaf after it."""
     leaf = np.array(leaves, np.int32)
     left, width = np.array(links, np.int32).T
-    words, right = np.arange(len(leaf), dtype=np.uint64), left + width
+    words, right = np.arange(len(leaf), dtype=np.int32), left + width
     near = window(words, leaf, left, right, d_max=d_max, max_tokens=most)
     expected: list[list[tuple[int, int]]] = []
     for a, b in zip(left.tolist(), right.tolist(), strict=True):
@@ -135,7 +137,7 @@ def test_words_have_their_offset_from_each_link(
             before, inside, after = before[-most:], inside[:most], after[:most]
         expected.append([*before, *inside, *after])
     assert near.lengths.tolist() == [len(each) for each in expected]
-    found = zip(near.words.tolist(), near.offset.tolist(), strict=True)
+    found = zip(near.tokens.tolist(), near.offset.tolist(), strict=True)
     assert list(found) == [pair for each in expected for pair in each]
 
 

@@ -272,6 +272,16 @@ def test_what_is_not_known_of_pages_is_not_made_up(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*c.warc.gz*"))
 
 
+def test_the_datasheet_counts_the_target_pages_in_the_export(tmp_path: Path) -> None:
+    found = collection(20)
+    found.pages[0].duplicates = ["https://a.example/mirror"]
+    targets = [f"https://a.example/{n}" for n in range(20)]  # recorded with http
+    found.origin = Origin(targets=(*targets, "http://a.example/mirror", "http://a.example/no"))
+    write_collection(found, tmp_path / "c.csv")
+    sheet = (tmp_path / "c.csv.datasheet.md").read_text()
+    assert "21 of 22 target pages found; recall at least 80 % with 95 % confidence" in sheet
+
+
 def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_path: Path) -> None:
     found = collection()
     found.pages[0].robots = ["noindex", "<b>"]

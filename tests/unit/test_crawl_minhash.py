@@ -5,10 +5,13 @@
 from __future__ import annotations
 
 import random
+import re
 from zlib import crc32
 
 import pytest
 from datasketch import MinHash, MinHashLSH
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from focuscrawl.crawl.duplicates import MIN_RESEMBLANCE, MinHashIndex, sketch
 from focuscrawl.page.words import PageWords, tokenize
@@ -72,14 +75,16 @@ def test_characters_of_scripts_without_spaces_are_compared(sentence: str) -> Non
     assert found(*(tokenize([each])[0] for each in texts)) == [None, None, 1, None, None]
 
 
-def test_sketches_of_scripts_with_spaces_are_of_words() -> None:
-    plain = PageWords(words(0))
-    assert plain.split_characters(10) is plain
-    greek = PageWords(["ποδήλατο"] * 9)
-    assert greek.split_characters(10) is greek
-    mixed = PageWords(["gps导航", "x"]).split_characters(10)
-    assert [mixed.distinct[i] for i in mixed.indices.tolist()] == ["gps", "导", "航", "x"]
-    assert len(PageWords(["导航" * 20] * 9).split_characters(50).indices) == 50
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text("gpsέ导航ก", min_size=1, max_size=6), max_size=12), st.integers(1, 30))
+def test_characters_of_scripts_without_spaces_are_hashed_as_words(
+    tokens: list[str], most: int
+) -> None:
+    split = [re.findall("[导航ก]|[^导航ก]+", token) for token in tokens]
+    expected = [crc32(part.encode()) for parts in split for part in parts]
+    if any(map(re.compile("[导航ก]").search, tokens)):
+        expected = expected[:most]
+    assert PageWords(tokens).split_hashes(most).tolist() == expected
 
 
 def test_the_oldest_are_forgotten_where_not_all_are_kept() -> None:

@@ -102,6 +102,23 @@ def test_two_critics_are_compared_on_what_the_first_has_not_learned(shelf: Shelf
     assert again.change is None  # nothing is new
 
 
+def test_similar_examples_and_changed_verdicts_are_listed(shelf: Shelf) -> None:
+    shelf.page("/copy", "knots rope splice hitch number1 sea extra")
+    shelf.page("/copy2", "knots rope splice hitch number1 sea")
+    on = [at(f"/knots{i}") for i in range(4)]
+    before = train_few_shot([["knots"]], on, [at(f"/tax{i}") for i in range(4)], [shelf])
+    wrong = train_few_shot(
+        [["tax"]], [at(f"/tax{i}") for i in range(4)], [*on, at("/copy"), at("/copy2")], [shelf]
+    )
+    found = Quality.measure(wrong, ["/good"], previous=before)
+    urls = {at("/knots1"), at("/copy"), at("/copy2")}
+    assert {each["a"] for each in found.alike} | {each["b"] for each in found.alike} >= urls
+    assert found.alike[0]["similarity"] == pytest.approx(1.0)
+    changed = {each["url"]: each["before"] > each["now"] for each in found.moved}
+    assert changed[at("/knots0")]
+    assert not changed[at("/tax0")]
+
+
 @pytest.mark.parametrize("kind", ["discriminative", "flat"])
 def test_what_is_mislabelled_is_named_and_confused(shelf: Shelf, kind: str) -> None:
     found = Quality.measure(trained(shelf, kind), ["/Money"], [shelf])

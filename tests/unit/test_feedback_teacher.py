@@ -16,7 +16,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import Teacher, teacher
+from focuscrawl.feedback import Teacher
 from focuscrawl.feedback.teacher import (
     INSTRUCTIONS,
     QUESTION,
@@ -26,6 +26,7 @@ from focuscrawl.feedback.teacher import (
     parse_verdict,
 )
 from focuscrawl.feedback.teaching import TeacherRecord, make_prompt, question_digest
+from focuscrawl.foundation import api_client
 from focuscrawl.page import parse_page
 from focuscrawl.page.words import tokenize
 from focuscrawl.topics import TopicDefinition
@@ -252,7 +253,7 @@ class Answering(BaseHTTPRequestHandler):
 def test_a_server_that_hangs_up_is_asked_again_and_half_an_answer_is_none(
     missing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(teacher, "_MAX_FAILURES", 1)
+    monkeypatch.setattr(api_client, "_MAX_FAILURES", 1)
     with HangingUp(missing) as server:
         serving = Thread(target=server.serve_forever)
         serving.start()

@@ -11,16 +11,19 @@ from focuscrawl.errors import UserError
 from focuscrawl.report import url_tables
 from focuscrawl.report.url_lookup import PageLinks
 from focuscrawl.report.url_tables import (
+    HOST_ORDERS,
     PAGE_ORDERS,
     UNFETCHED_ORDERS,
     UrlFilter,
     count_rows,
     frontier_top,
     list_duplicates,
+    list_hosts,
     list_pages,
     list_unfetched,
     map_hosts,
     open_sorted_copy,
+    sql_of,
     write_sorted_copy,
 )
 from focuscrawl.store import CrawlStore
@@ -141,7 +144,56 @@ def test_parts_of_the_frontier_make_the_whole(connection: Database, order: str) 
         after = part.after
     assert found == whole
     assert {row["number"] for row in whole} == set(range(PAGES, PAGES + WAITING))
-    assert count_rows(connection) == (PAGES, WAITING)
+    assert count_rows(connection) == (PAGES, WAITING, HOSTS)
+
+
+def test_an_order_can_be_reversed(connection: Database) -> None:
+    whole = list_pages(connection, UrlFilter(order="score")).rows
+    assert list_pages(connection, UrlFilter(order="-score")).rows == whole[::-1]
+    with pytest.raises(UserError, match="order '--score' is invalid"):
+        list_pages(connection, UrlFilter(order="--score"))
+
+
+@pytest.mark.parametrize("order", [*HOST_ORDERS])
+def test_hosts_are_counted_and_sorted(connection: Database, order: str) -> None:
+    pages = list_pages(connection, UrlFilter()).rows
+    waiting = list_unfetched(connection, UrlFilter(kind="queued")).rows
+    rows = list_hosts(connection, UrlFilter(order=order)).rows
+    for row in rows:
+        fetches = [page for page in pages if page["host"] == row["name"]]
+        relevant = sum(page["relevance"] > 0.5 for page in fetches)
+        assert (row["fetches"], row["relevant"]) == (len(fetches), relevant)
+        assert row["share"] == pytest.approx(relevant / len(fetches))
+        assert row["queued"] == sum(url["host"] == row["name"] for url in waiting)
+    assert [row[order] for row in rows] == sorted(
+        (row[order] for row in rows), reverse=order != "name"
+    )
+    assert len(rows) == HOSTS
+    assert [row["name"] for row in list_hosts(connection, UrlFilter(search="B.ex")).rows] == [
+        "b.example"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("table", "wanted"),
+    [
+        ("pages", UrlFilter()),
+        ("pages", UrlFilter(kind="page", least=0.2, search="wheels 1%", order="-score")),
+        ("pages", UrlFilter(host="B.exam'ple")),
+        ("pages", UrlFilter(host="b", status=200, most=float("inf"), order="host")),
+        ("frontier", UrlFilter(order="-newest")),
+        ("frontier", UrlFilter(kind="queued", host="a", least=0.1, search="page")),
+        ("hosts", UrlFilter(least=2, order="share")),
+        ("hosts", UrlFilter(search="example", order="-name")),
+    ],
+)
+def test_the_sql_of_a_table_gives_its_rows(
+    store: CrawlStore, connection: Database, table: str, wanted: UrlFilter
+) -> None:
+    read = {"pages": list_pages, "frontier": list_unfetched, "hosts": list_hosts}[table]
+    key = "name" if table == "hosts" else "url"
+    rows = [row[key] for row in read(connection, wanted).rows]
+    assert [row[key] for row in store.rows(sql_of(table, wanted))] == rows
 
 
 def test_filters(connection: Database) -> None:

@@ -243,7 +243,7 @@ def test_a_page_reads_no_files(tmp_path: Path) -> None:
 
 
 def test_every_threat_names_tests_that_there_are() -> None:
-    text = (ROOT / "docs" / "explanation" / "security.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "research" / "security-tests.md").read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     threats = [row for row in rows if not row.startswith("| threat |")]
     assert len(threats) > 15

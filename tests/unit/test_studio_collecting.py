@@ -10,15 +10,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.studio.datasheet_blocks import markdown_sections
 from focuscrawl.studio.exports import (
     EXPORTS,
+    choose_pages,
     create_export_folder,
+    find_datasheet,
     find_export,
     list_exports,
     open_download,
     read_chunks,
     read_preview,
 )
+from focuscrawl.studio.page_rendering import FieldErrorsError
+
+from .small_crawl import being_written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,3 +101,57 @@ def test_what_is_typed_is_no_option() -> None:
             collect("./x", IDENTITY, wrong)
     with pytest.raises(UserError, match="no topic"):
         EXPORTS["knowledge"].arguments("./x", {"topic": "--out"}, {})
+
+
+def test_a_datasheet_is_shown_as_plain_text_by_sections(tmp_path: Path) -> None:
+    text = (
+        "# Bees: 2 pages\n\nExported by\nfocuscrawl.\n\n## Crawl\n- one\n  - two\n\n"
+        "| host | pages |\n|---|--:|\n| a\\|b.example | 2 |\n\n<script>alert(1)</script>\n"
+    )
+    assert [*markdown_sections(text)] == [
+        {
+            "title": "Bees: 2 pages",
+            "blocks": [{"kind": "paragraph", "text": "Exported by focuscrawl."}],
+        },
+        {
+            "title": "Crawl",
+            "blocks": [
+                {
+                    "kind": "list",
+                    "items": [{"depth": 0, "text": "one"}, {"depth": 1, "text": "two"}],
+                },
+                {"kind": "table", "rows": [["host", "pages"], ["a|b.example", "2"]]},
+                {"kind": "paragraph", "text": "<script>alert(1)</script>"},
+            ],
+        },
+    ]
+    home = create_export_folder(tmp_path)
+    (home / "a.csv").touch()
+    assert find_datasheet(home / "a.csv") is None
+    (home / "a.csv.datasheet.md").touch()
+    assert find_datasheet(home / "a.csv") == home / "a.csv.datasheet.md"
+    (home / "texts").mkdir()
+    (home / "texts" / "datasheet.md").symlink_to(tmp_path)
+    assert find_datasheet(home / "texts") is None
+
+
+def test_the_pages_of_an_export_are_counted_before(tmp_path: Path) -> None:
+    with being_written(tmp_path / "crawl") as crawl:
+        crawl.fetch("http://a.example/0", 0.9)
+        for n in range(1, 8):
+            first = "http://a.example/0" if n == 7 else None
+            crawl.fetch(f"http://a.example/{n}", n / 10, duplicate_of=first)
+        crawl.fetch("http://a.example/x", 0.8)  # without a text that could be exported
+        with crawl.written().connection() as connection:
+            connection.execute("UPDATE page SET digest = zeroblob(16) WHERE relevance <> 0.8")
+    chosen = choose_pages(tmp_path / "crawl", 0.5)
+    assert chosen["count"] == 3  # the page with a relevance of 0.7 is a duplicate
+    assert [row["relevance"] for row in chosen["rows"]] == [0.9, 0.6, 0.5]
+    found = choose_pages(tmp_path / "crawl", 0.0)
+    assert (found["count"], len(found["rows"])) == (7, 5)
+
+
+def test_all_wrong_fields_of_an_export_are_reported_at_once() -> None:
+    with pytest.raises(FieldErrorsError) as refused:
+        EXPORTS["collect"].arguments("./x", IDENTITY, {"least": "2", "language": "English"})
+    assert [*refused.value.fields] == ["least", "language"]

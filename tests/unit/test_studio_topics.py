@@ -14,7 +14,7 @@ from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import FieldErrorsError, text_value
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
-from focuscrawl.studio.topic_routes import create_topic, with_judgement
+from focuscrawl.studio.topic_routes import Judgement, create_topic, edited_definition
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
 from .small_crawl import being_written
@@ -120,11 +120,28 @@ def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
     def change(known: TopicDefinition) -> TopicDefinition:
         if others:  # an editor saves while we think
             write_definition(others.pop(), path)
-        return with_judgement(known, "http://a.example/", good=True)
+        return Judgement(["http://a.example/"], "good").change(known)
 
     made = edit_definition(path, change)
     assert made == read_definition(path)
     assert (made.words, made.good) == (("knots", "rope"), ("http://a.example/",))
+
+
+def test_two_persons_edit_a_topic_and_keep_both_changes() -> None:
+    a, b, c = (f"http://a.example/{name}" for name in "abc")
+    known = TopicDefinition(words=("knots", "rope"), good=(a, c), description="Ours")
+    seen = {"words_was": "knots\nrope", "good_was": a, "description_was": ""}
+    said = {"words": "knots\nsplice, sea", "good": b, "description": "", "seeds": f"{a}\n{b}"}
+    made = edited_definition(known, said | seen)
+    assert made.words == ("knots", "splice, sea")
+    assert made.good == (c, b)  # `c` was added meanwhile, and `a` was removed here
+    assert made.description == "Ours"
+    assert made.seeds == (a, b)
+    with pytest.raises(FieldErrorsError) as refused:
+        edited_definition(known, {"bad": a, "seeds": "no url"})
+    assert {*refused.value.fields} == {"bad", "seeds"}
+    with pytest.raises(FieldErrorsError, match="needs a phrase"):
+        edited_definition(known, {"words": "", "good": "", "description": ""})
 
 
 def test_classes_are_searched_and_opened_level_by_level(folder: StudioFolder) -> None:

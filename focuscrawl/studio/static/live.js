@@ -2,6 +2,7 @@
 "use strict";
 
 (() => {
+  const SHOWN = 10; // latest fetches
   const root = document.getElementById("live");
   const at = (id) => document.getElementById(id);
   const text = (id, value) => {
@@ -13,11 +14,25 @@
     if (element !== null) element.hidden = !shown;
   };
   const whole = (n) => n.toLocaleString("en-US");
+  const percent = (share) => `${(100 * share).toFixed(0)} %`;
   const number = (n, digits = 3) => (n === null || n === undefined ? "–" : n.toFixed(digits));
 
-  function cell(value, name) {
+  function duration(seconds) {
+    if (seconds < 90) return `${Math.ceil(seconds)} s`;
+    if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+    return seconds < 129600 ? `${(seconds / 3600).toFixed(1)} h` : `${(seconds / 86400).toFixed(1)} days`;
+  }
+
+  function stateWords(state) {
+    if (state.running && state.wanted === "stop") return "stopping after the fetches in progress";
+    if (state.running && state.wanted === "pause" && state.state !== "paused") return "pausing after the fetches in progress";
+    return state.state;
+  }
+
+  function cell(value, name, label) {
     const element = document.createElement("td");
     if (name) element.className = name;
+    if (label) element.dataset.label = label;
     if (value instanceof Node) element.append(value);
     else element.textContent = value;
     return element;
@@ -40,25 +55,32 @@
     setRows(id, [[only]]);
   }
 
+  function line(text, element = "span") {
+    const shown = document.createElement(element);
+    shown.className = "line";
+    shown.textContent = text;
+    return shown;
+  }
+
   function pageLink(fetch) {
-    const link = document.createElement("a");
+    const link = line(fetch.title || fetch.url, "a");
     link.href = `${root.dataset.page}?url=${encodeURIComponent(fetch.url)}`;
-    link.textContent = fetch.title || fetch.url;
     const shown = document.createElement("span");
-    const address = document.createElement("small");
-    address.textContent = fetch.title ? fetch.url : "";
-    shown.append(link, address);
+    shown.append(link, line(fetch.title ? fetch.url : "", "small"));
     return shown;
   }
 
   function referrerLink(fetch) {
     const shown = document.createElement("span");
-    shown.textContent = fetch.referrer === null ? "a start page" : fetch.anchor || "(no link text)";
-    if (fetch.referrer !== null) {
-      const address = document.createElement("small");
-      address.textContent = fetch.referrer;
-      shown.append(address);
-    }
+    shown.append(line(fetch.referrer === null ? "a start page" : fetch.anchor || "(no link text)"));
+    if (fetch.referrer !== null) shown.append(line(fetch.referrer, "small"));
+    return shown;
+  }
+
+  function relevanceOf(fetch) {
+    const shown = document.createElement("span");
+    shown.className = fetch.outcome === "page" && fetch.relevance > 0.5 ? "pill running" : "pill";
+    shown.textContent = fetch.outcome === "page" ? number(fetch.relevance, 2) : fetch.outcome;
     return shown;
   }
 
@@ -80,7 +102,8 @@
     const version = `${curve.fetches.length} ${curve.fetches.at(-1)}`;
     if (version === drawn && plot !== null) return;
     drawn = version;
-    const data = [curve.fetches, curve.loss, curve.harvest];
+    const overall = curve.loss.map((loss) => 1 - loss);
+    const data = [curve.fetches, overall, curve.harvest];
     if (plot !== null) {
       plot.setData(data);
     } else {
@@ -92,8 +115,8 @@
           scales: { x: { time: false }, y: { range: [0, 1] } },
           series: [
             { label: "fetches" },
-            { label: "loss rate, all", stroke: colour("--loss"), width: 2 },
-            { label: "harvest rate, last 100", stroke: colour("--harvest"), width: 2, dash: [6, 3] },
+            { label: "all fetches", stroke: colour("--soft"), width: 2, dash: [6, 3] },
+            { label: "last 100 fetches", stroke: colour("--harvest"), width: 2 },
           ],
           axes: [axis, axis],
         },
@@ -108,7 +131,7 @@
       curve.fetches
         .map((n, i) => [n, i])
         .filter(([, i]) => i % every === 0 || i === last)
-        .map(([n, i]) => [cell(whole(n), "n"), cell(number(curve.loss[i]), "n"), cell(number(curve.harvest[i]), "n")]),
+        .map(([n, i]) => [cell(whole(n), "n"), cell(number(overall[i]), "n"), cell(number(curve.harvest[i]), "n")]),
     );
   }
 
@@ -128,29 +151,47 @@
 
   function render(state) {
     last = state;
-    text("state", state.wanted === "pause" && state.running && state.state !== "paused" ? "pauses after the fetches in progress" : state.state);
+    text("state", stateWords(state));
+    at("state").className = `pill ${state.state === "paused" ? "paused" : state.running ? "running" : ""}`;
+    const caughtUp = state.read === state.fetched;
+    text("relevant", caughtUp ? whole(state.relevant) : "…");
+    text("share", caughtUp && state.fetched ? `${percent(state.relevant / state.fetched)} of the fetches` : "");
     text("fetched", whole(state.fetched));
-    text("of-budget", state.budget ? ` of ${whole(state.budget)}` : "");
-    text("harvest", number(state.harvest_rate));
-    text("recent", number(state.recent_harvest_rate));
-    text("speed", state.running ? number(state.pages_per_second, 1) : "–");
+    text("of-budget", state.budget ? `of ${whole(state.budget)}` : "no limit");
+    show("spent", state.budget > 0);
+    at("spent").value = state.budget ? Math.min(state.fetched / state.budget, 1) : 0;
+    text("harvest", number(state.harvest_rate, 2));
+    text("recent", number(state.recent_harvest_rate, 2));
+    text("recall", state.recall === null ? "–" : percent(state.recall[0]));
+    text("recall-range", state.recall === null ? "not estimated yet" : `${percent(state.recall[1])} to ${percent(state.recall[2])}, with a probability of 90 %`);
+    text("errors", whole(state.errors));
+    text("error-share", state.fetched ? `${percent(state.errors / state.fetched)} of the fetches` : "");
+    text("left", state.seconds_left === null ? "–" : duration(state.seconds_left));
+    text("speed", state.running ? `${number(state.pages_per_second, 1)} pages/s` : "the crawl is not running");
     const waiting = state.waiting;
+    show("targets", state.targets !== null);
+    text("targets-found", state.targets || "");
     text("waiting", waiting.at === null ? "–" : whole(waiting.total));
-    show("pause", state.running && state.wanted !== "pause");
+    show("pause", state.running && state.wanted === "run");
     show("resume", state.wanted === "pause");
-    show("stop", state.running);
-    show("go-on", !state.running && state.wanted !== "pause");
+    show("stop", state.running && state.wanted !== "stop");
+    const spent = !state.running && state.budget > 0 && state.fetched >= state.budget;
+    show("go-on", !state.running && !spent && state.wanted !== "pause");
+    text("budget-summary", spent ? "Continue the crawl with a larger budget" : "Change the budget");
+    at("to-judge")?.classList.toggle("main", state.running);
+    at("to-export").classList.toggle("main", !state.running || at("to-judge") === null);
     const budget = at("budget");
     if (budget !== null && budget.value === "" && document.activeElement !== budget) budget.placeholder = String(state.budget);
 
     show("alarm", state.alarm !== null);
     if (state.alarm !== null) {
+      text("alarm-sentence", state.alarm.sentence);
       text("alarm-text", state.alarm.text);
       const shown = state.alarm.proposals.join("\n");
       const proposals = at("proposals");
-      if (proposals.dataset.shown !== shown) {
+      if (proposals !== null && proposals.dataset.shown !== shown) {
         proposals.dataset.shown = shown;
-        proposals.replaceChildren(...(at("asks") === null ? [] : state.alarm.proposals.map(markButton)));
+        proposals.replaceChildren(...state.alarm.proposals.map(markButton));
       }
     }
 
@@ -158,12 +199,11 @@
     if (state.read > 0) draw(state.curve);
     setRows(
       "latest",
-      state.latest.map((fetch) => [
-        cell(whole(fetch.seq), "n"),
-        cell(fetch.outcome === "page" ? number(fetch.relevance, 2) : fetch.outcome, "n"),
-        cell(number(fetch.score, 2), "n"),
-        cell(pageLink(fetch)),
-        cell(referrerLink(fetch)),
+      state.latest.slice(0, SHOWN).map((fetch) => [
+        cell(whole(fetch.seq), "n", "fetch"),
+        cell(relevanceOf(fetch), "n"),
+        cell(pageLink(fetch), "text"),
+        cell(referrerLink(fetch), "text", "found by"),
       ]),
     );
     const most = Math.max(...waiting.bins, waiting.seeds);

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from focuscrawl.cli.topic_commands import topic
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Keywords
-from focuscrawl.knowledge.keywords import Candidate, rank_candidates, read_candidates
+from focuscrawl.search.candidates import Candidate, rank_candidates, read_candidates
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:

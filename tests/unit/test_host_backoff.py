@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.frontier.hosts import HostBackoff, read_retry_after
+from focuscrawl.foundation.backoff import HostBackoff, read_retry_after
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

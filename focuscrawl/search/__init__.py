@@ -1,0 +1,25 @@
+"""Search for start pages: queries from keywords, sources such as SearXNG, choice by the critic.
+
+Other packages can add a `SeedSource` by an entry point in the group ``focuscrawl.seed_sources``.
+"""
+
+from focuscrawl.search.asking import Asked, ask_queries
+from focuscrawl.search.candidate_judging import JudgedCandidate, judge_candidates
+from focuscrawl.search.candidates import Candidate, choose_candidates
+from focuscrawl.search.queries import make_tuples
+from focuscrawl.search.seed_source import SearchAnswer, SeedSource
+from focuscrawl.search.source_registry import default_source, open_source
+
+__all__ = [
+    "Asked",
+    "Candidate",
+    "JudgedCandidate",
+    "SearchAnswer",
+    "SeedSource",
+    "ask_queries",
+    "choose_candidates",
+    "default_source",
+    "judge_candidates",
+    "make_tuples",
+    "open_source",
+]

@@ -1,0 +1,43 @@
+"""Proposes further queries: words that distinguish the relevant pages that a crawl has found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from focuscrawl.critic.protocol import RELEVANT
+from focuscrawl.knowledge.keywords import Keywords, WordCount, distinct_words
+from focuscrawl.search.queries import TUPLE_SIZE, make_tuples
+
+if TYPE_CHECKING:
+    from focuscrawl.store import CrawlStore
+
+_WORDS, _QUERIES = 12, 5
+_MIN_RELEVANT = 10  # pages; the words of fewer pages are those of single sites
+_PAGES = """
+SELECT p.title, a.headings, p.relevance FROM page p LEFT JOIN answer a ON a.seq = p.seq
+WHERE p.status BETWEEN 200 AND 299 AND p.error IS NULL AND p.duplicate_of IS NULL
+"""
+
+
+def propose_queries(store: CrawlStore) -> list[str]:
+    """Return queries that combine words of the titles and headings of relevant pages.
+
+    The words are those with the largest weights of `Keywords.from_counts`. The list is empty if
+    the crawl has found fewer than ten relevant pages.
+    """
+    relevant, other = Counter[str](), Counter[str]()
+    n_relevant = n_other = 0
+    for title, headings, relevance in store.rows(_PAGES):
+        words = distinct_words([title or "", *(headings or "").splitlines()])
+        if relevance > RELEVANT:
+            relevant.update(words)
+            n_relevant += 1
+        else:
+            other.update(words)
+            n_other += 1
+    if n_relevant < _MIN_RELEVANT:
+        return []
+    counts = {word: WordCount(n, other[word]) for word, n in relevant.items()}
+    best = Keywords.from_counts(counts, n_relevant, n_other, most=_WORDS)
+    return make_tuples([[word] for word in best.weights], _QUERIES, TUPLE_SIZE, n_relevant)

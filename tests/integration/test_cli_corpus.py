@@ -1,0 +1,209 @@
+"""``focuscrawl corpus``: from keywords to a table of pages, in one folder, again and again."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.topics import read_definition
+from focuscrawl.webs.synthetic import SyntheticWeb
+from focuscrawl.webs.web_protocol import read_page
+
+from . import warm
+from .running import QUICK, Kept, as_options, environment
+from .search_server import Said, search_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from subprocess import CompletedProcess
+
+    from .conftest import LocalWeb
+    from .search_server import SearchServer
+
+    Corpus = Callable[..., CompletedProcess[str]]
+
+KEYWORDS = "road cycling, bicycle, peloton"
+GOOD = "https://exploit-20.demo.example/people/112.html"
+DEMO = ("--web", "demo", "--out", "cycling.parquet")
+_EVERY = 5  # page of the demo web is known to the search engine
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to run commands in."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = tmp_path / "here"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def corpus(here: Path) -> Corpus:
+    def run(*words: object, code: int = 0, server: SearchServer | None = None) -> object:
+        known = environment() | {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}
+        if server is not None:
+            known |= {
+                "FOCUSCRAWL_SEARXNG_URL": server.url,
+                "FOCUSCRAWL_SEARXNG_PER_MINUTE": "60000",
+            }
+        line = ["corpus", *map(str, words)]
+        done = warm.run(line, cwd=here, env=known, program="focuscrawl")
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def demo_pages() -> dict[str, tuple[str, str]]:
+    web, pages = SyntheticWeb(), {}
+    for url in [*web.urls()][::_EVERY]:
+        view = read_page(web, url)
+        if view is not None:
+            pages[url] = (view.title, " ".join(view.tokens))
+    return pages
+
+
+@pytest.fixture
+def server(demo_pages: dict[str, tuple[str, str]]) -> Iterator[SearchServer]:
+    with search_server(demo_pages) as started:
+        yield started
+
+
+def table(path: Path) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = (
+        pytest.importorskip("pyarrow.parquet").read_table(path).to_pylist()
+    )
+    return rows
+
+
+def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Corpus) -> None:
+    given = (KEYWORDS, GOOD, *DEMO, "--pages", 60)
+    planned = corpus(*given, "--dry-run")
+    assert "1 of 1 fetched, 1 relevant" in planned.stdout
+    assert "warning: the only start page is on exploit-20.demo.example" in planned.stderr
+    assert not (here / "cycling" / "crawl").exists()
+    assert "--dry-run" not in planned.stdout.splitlines()[-1]
+    done = corpus(*given)
+    lines = done.stdout.partition("\n\n")[2].splitlines()
+    assert 15 <= len(lines) <= 22
+    assert lines[lines.index("Next:") + 1].endswith(
+        "focuscrawl topic suggest cycling/crawl --topic cycling/topic.toml"
+    )
+    rows = table(here / "cycling.parquet")
+    assert len(rows) > 10
+    assert all(row["topic"] == "/Road_cycling" and row["text"] for row in rows)
+    assert (here / "cycling.parquet.datasheet.md").exists()
+    kept = Kept(here / "cycling" / "crawl")
+    assert len(kept.urls) == 60
+    more = corpus(*given[:-1], 80)  # the same, with more pages
+    assert f"exported      {len(table(here / 'cycling.parquet'))} pages" in more.stdout
+    assert kept.stop_reasons == ["budget", "budget"]
+    assert len(kept.urls) == 80
+    other = corpus("racing bicycles", *given[1:], code=2)
+    assert "cycling has the corpus of another command: keywords was" in other.stderr
+
+
+def test_start_pages_are_found_by_search_and_judged(
+    here: Path, corpus: Corpus, server: SearchServer
+) -> None:
+    words = (KEYWORDS, *DEMO, "--pages", 40, "--per-site", 2)
+    done = corpus(*words, "--dry-run", server=server)
+    assert len(server.queries) == 3 + 4  # phrases; all combinations of three of four words
+    with (here / "cycling" / "candidates.csv").open() as file:
+        judged = list(csv.DictReader(file))
+    seeds = [row["url"] for row in judged if not row["refused"]]
+    assert seeds
+    assert all(float(row["relevance"]) > 0.5 for row in judged if not row["refused"])
+    reasons = {row["refused"] for row in judged}
+    assert "off topic" in reasons
+    assert any(reason.startswith("more than 2 of ") for reason in reasons)
+    for row in judged[:30]:
+        if row["refused"] == "off topic":
+            assert "(off topic)" in done.stdout
+    assert read_definition(here / "cycling" / "topic.toml").seeds == tuple(seeds)
+    asked = len(server.asked)
+    server.answer = lambda _: Said(b"", 500)  # nothing is asked again
+    crawled = corpus(*words)
+    assert len(server.asked) == asked
+    assert f"start pages   {len(seeds)}, in cycling/topic.toml" in crawled.stdout
+
+
+def test_an_interrupted_search_is_continued(
+    here: Path, corpus: Corpus, server: SearchServer
+) -> None:
+    words = (KEYWORDS, *DEMO, "--dry-run")
+    server.answer = lambda _: Said(b"<p>captcha", 200, {"Content-Type": "text/html"})
+    failed = corpus(*words, server=server, code=2)
+    assert len(failed.stderr.splitlines()) == 2  # progress, error
+    assert "answers with a captcha (200)" in failed.stderr
+    server.answer = lambda _: None if len(server.asked) < 4 else Said(b"{}", 403)
+    done = corpus(*words, server=server)
+    assert "Warning: " in done.stderr
+    assert "denies access (403)" in done.stderr
+    answers = (here / "cycling" / "search.jsonl").read_text().splitlines()
+    assert [json.loads(line)["query"] for line in answers] == ["road cycling", "bicycle"]
+
+
+def test_candidates_of_the_live_web_are_fetched_politely(
+    here: Path, corpus: Corpus, local_web: LocalWeb
+) -> None:
+    forum, a = local_web.origins["forum"], local_web.origins["a"]
+    candidates = [f"{forum}/topic-2", f"{forum}/tax-4", f"{a}/missing", f"{a}/private/diary"]
+    (here / "urls.txt").write_text("\n".join([*candidates, "mailto:me@a.example"]))
+    live = as_options(QUICK | {"RETRY_TIMES": 0})
+    words = ("bicycle", "--search", "urls.txt", "--out", "bikes.jsonl", "--pages", 12)
+    before = len(local_web.requests())
+    done = corpus(*words, "--others", 6, "--per-site", 9, *live)
+    with (here / "bikes" / "candidates.csv").open() as file:
+        refused = {row["url"]: row["refused"] for row in csv.DictReader(file)}
+    assert refused == {
+        candidates[0]: "",
+        candidates[1]: "off topic",
+        candidates[2]: "HTTP 404",
+        candidates[3]: "robots.txt",
+        "mailto:me@a.example": "not an http(s) URL",
+    }
+    paths = [request["path"] for request in local_web.requests()[before:]]
+    assert "/private/diary" not in paths
+    assert paths.count("/missing") == 1
+    assert "time         at least" in done.stdout  # the plan is one of a live crawl
+    assert (here / "bikes.jsonl").read_text()
+
+
+def test_the_crawl_searches_again_when_the_harvest_falls(
+    here: Path, corpus: Corpus, server: SearchServer
+) -> None:
+    words = (KEYWORDS, GOOD, *DEMO, "--pages", 400, "--stop", "next 100 < 0.5", "--search-more")
+    assert "--search-more needs a source" in corpus(*words, code=2).stderr
+    done = corpus(*words, server=server)
+    assert "Searching for " in done.stderr
+    assert server.queries
+    seeds = read_definition(here / "cycling" / "topic.toml").seeds
+    assert len(seeds) > 1
+    kept = Kept(here / "cycling" / "crawl")
+    assert len(kept.stop_reasons) > 1
+    assert set(kept.stop_reasons) <= {"harvest_fell", "little_expected", "budget"}
+    fetched = {url for (url,) in kept.query("SELECT url FROM pages WHERE referrer IS NULL")}
+    assert len(fetched & set(seeds)) > 1
+
+
+def test_mistakes_are_one_line_and_leave_nothing(here: Path, corpus: Corpus) -> None:
+    mistakes = {
+        "no start pages: give URLs": (KEYWORDS, *DEMO),
+        "a.b is neither an http(s) URL nor a file": (KEYWORDS, "a.b", *DEMO),
+        "is on nearly every page": ("the", GOOD, *DEMO),
+        "--stop must be rules": (KEYWORDS, GOOD, *DEMO, "--stop", "soon"),
+        "no source 'gogle'": (KEYWORDS, *DEMO, "--search", "gogle"),
+        "is not an export format": (KEYWORDS, GOOD, "--web", "demo", "--out", "cycling.xls"),
+    }
+    for words, given in mistakes.items():
+        done = corpus(*given, code=2)
+        assert words in done.stderr
+        assert len(done.stderr.splitlines()) == 1
