@@ -244,10 +244,11 @@ def find(folder: Path, topics: bool) -> None:
 @studies.command("limits")
 @common_options.RESULTS
 def show_limits(folder: Path) -> None:
-    """Print what the limits against traps cost each crawl, and how often over 0.01."""
+    """Print what the limits against traps cost each crawl, and on how many topics over 0.01."""
     table = compare_limits(Results.open(folder))
     click.echo(table.round(3).to_string(index=False))
-    costs = (table.filter(like="+") > MAX_COST).sum()
+    by_topic = table.groupby(["web", "topic", "strategy"]).mean(numeric_only=True)
+    costs = (by_topic.filter(like="+") > MAX_COST).sum()
     words = ", ".join(f"{str(name)[1:]}: {n}" for name, n in costs.items())
     same = (table["parted"] == 0).sum()
     click.echo(

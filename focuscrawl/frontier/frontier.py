@@ -177,15 +177,16 @@ class Frontier:
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or change the score of a queued URL."""
         self._grow(url + 1, host + 1)
-        is_queued = self._state.data[url] == QUEUED
-        if is_queued and self._scores.data[url] == score:
-            return
-        self._scores.data[url] = score
-        if not is_queued:
+        if self._state.data[url] == QUEUED:
+            if self._scores.data[url] == score:
+                return
+            self._scores.data[url] = score
+            self._set_key(url)
+        else:
+            self._scores.data[url] = score
             self._halvings.data[url] = 0
+            self._keys.data[url] = -score
             self._host_of.data[url] = host
-        self._set_key(url)
-        if not is_queued:
             self._set_state(url, QUEUED)  # last, since `sort_queues` may read in another thread
         self._enqueue(url)
 
@@ -409,14 +410,14 @@ class Frontier:
                 self._outdated.pop()
 
     def _set_state(self, url: int, state: int) -> None:
-        added = (state == QUEUED) - int(self._state.data[url] == QUEUED)
+        added = state - int(self._state.data[url])
         self._state.data[url] = state
         self._n_queued += added
         self._hosts[int(self._host_of.data[url])].queued += added
 
     def _set_key(self, url: int) -> None:
-        score, halvings = float(self._scores.data[url]), int(self._halvings.data[url])
-        self._keys.data[url] = -halve_score(score, halvings)
+        score, halvings = self._scores.data[url], self._halvings.data[url]
+        self._keys.data[url] = -halve_score(score, int(halvings)) if halvings else -score
 
     def _enqueue(self, url: int) -> None:
         host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)

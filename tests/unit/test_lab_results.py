@@ -27,6 +27,7 @@ from focuscrawl.lab.study_report import (
     web_figure,
 )
 from focuscrawl.lab.study_tables import by_topic, format_markdown, format_text, web_tables
+from studies.limits import WITHOUT, compare_limits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,11 +68,11 @@ def study() -> Study:
     return Study("a <study>", 2, 4, 1000, BASE, (), contenders)
 
 
-def make_runs(folder: Path) -> list[Run]:
+def make_runs(folder: Path, given: Study) -> list[Run]:
     runs = []
     for topic in ("/A", "/B"):
         for draw in (0, 1):
-            for i, contender in enumerate(study().contenders):
+            for i, contender in enumerate(given.contenders):
                 run = Run(
                     web="w",
                     recording="r",
@@ -97,7 +98,8 @@ def make_runs(folder: Path) -> list[Run]:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    return collect_results(study(), make_runs(tmp_path), tmp_path, {"no": "it said <no>"}, {})
+    given = study()
+    return collect_results(given, make_runs(tmp_path, given), tmp_path, {"no": "it said <no>"}, {})
 
 
 def test_what_is_not_fetched_within_the_budget_is_lost(results: Results) -> None:
@@ -108,6 +110,19 @@ def test_what_is_not_fetched_within_the_budget_is_lost(results: Results) -> None
     assert (bad["fetches"], bad["loss"], bad["harvest"]) == (2, 0.75, 0.5)
     assert base["folder"] == "runs/A/1/0"
     assert base["megabytes"] == 100
+
+
+def test_crawls_are_compared_with_those_without_limits(tmp_path: Path) -> None:
+    contenders = (Contender(BASE, "random"), Contender(f"{BASE}{WITHOUT}", "random"))
+    given = replace(study(), contenders=contenders)
+    results = collect_results(given, make_runs(tmp_path, given), tmp_path, {}, {})
+    table = compare_limits(results)
+    assert table[["topic", "draw"]].to_numpy().tolist() == [
+        [topic, draw] for topic in ("/A", "/B") for draw in (0, 1)
+    ]
+    assert set(table["critic"]) == {0.25}
+    assert set(table["+critic"]) == {-0.5}
+    assert set(table["parted"]) == {3}  # the other crawl has two fetches
 
 
 def test_all_fetches_are_in_one_file_a_row_group_a_run(results: Results) -> None:

@@ -80,6 +80,9 @@ def test_what_its_process_is_told(pair: tuple[Run, Run]) -> None:
     assert "--web" not in second.train_command({})
     assert f"apprentice={first.apprentice_path({})}" in crawl
     assert f"within={first.crawl_dir}" in crawl
+    assert not any(part.startswith("FOCUSCRAWL_LIMITS") for part in crawl)  # as users crawl
+    without = Contender("second", "random", settings={"FOCUSCRAWL_LIMITS": 0})
+    assert "FOCUSCRAWL_LIMITS=0" in replace(second, contender=without).crawl_command()
 
 
 def test_apprentices_of_other_options_are_trained_on_the_same_crawl(tmp_path: Path) -> None:
