@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _POINTS = 200  # maximum number of points of a curve
 _LABELS = {
+    "loss": "loss rate, mean of 1 - R over the fetches so far",
     "harvest": "mean relevance R of recent fetches",
     "lost": "expected number of lost pages, sum of 1 - R",
 }
