@@ -95,7 +95,7 @@ def test_too_few_test_rows_make_no_evaluator(tmp_path: Path) -> None:
 
 
 def test_losses_leave_out_start_pages_and_count_what_was_not_fetched(tmp_path: Path) -> None:
-    runs = make_runs(tmp_path / "out")
+    runs = make_runs(tmp_path / "out", study())
     on, off = (WORDS[topic] for topic in (BIRDS, "/Computers"))
     pages = {f"http://a.example/{i}": on if i != 1 else off for i in range(5)}
     labels = [Label("http://a.example/1", "/B", "test"), Label("http://a.example/3", "/A", "test")]

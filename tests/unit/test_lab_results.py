@@ -151,7 +151,7 @@ def test_results_are_the_same_every_time(results: Results) -> None:
     for path in results.folder.glob("*.*"):
         path.unlink()
     shutil.rmtree(results.folder / "runs")
-    collect_results(study(), make_runs(results.folder), results.folder, {}, {})
+    collect_results(study(), make_runs(results.folder, study()), results.folder, {}, {})
     assert before == (
         (results.folder / FETCHES).read_bytes(),
         (results.folder / RUNS).read_bytes(),
