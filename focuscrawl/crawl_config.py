@@ -159,19 +159,20 @@ class CrawlConfig(BaseModel):
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[stop rules](../how-to/stopping.md), separated by commas. `recall 0.9`: estimated "
-        "recall. `targets 0.8`: recall certified by target pages. `next 100 < 0.1`: expected "
-        "harvest rate of the next 100 fetches. `time 8h`: duration of this run in `s`, `m`, `h` or `d`. The "
-        "crawl stops when the first of the stop rules is met. The budget and the setting "
-        "`FOCUSCRAWL_STAGNATION` can also stop the crawl",
+        "[stop rules](../how-to/stopping.md), separated by commas. The rule `recall 0.9` limits "
+        "the estimated recall, and `targets 0.8` the recall certified by target pages. The rule "
+        "`next 100 < 0.1` limits the expected harvest rate of the next 100 fetches, and `time 8h` "
+        "the duration of this run (in `s`, `m`, `h` or `d`). The crawl stops when the first of "
+        "the stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop "
+        "the crawl",
         unset="none",
     )
     targets: Text | None = _argument(
         None,
         "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): known "
         "relevant pages that are no start pages. The share of target pages that the crawl finds "
-        "certifies its recall. The formats are those of `seeds`; in a topic definition, the "
-        "key is `targets`",
+        "certifies its recall. The value has the same formats as `seeds`. A topic "
+        "definition lists target pages under the key `targets`",
         unset="none",
     )
     random_state: WholeNumber = _argument(0, "seed of the random number generator")

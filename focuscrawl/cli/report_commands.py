@@ -61,7 +61,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             click.echo(f"{summary.text()}\n")
         if len(stores) > 1:
             click.echo(f"{comparison.format_comparison(compared)}\n")
-            if (sentence := comparison.describe_relevant_counts(summaries, crawls)) is not None:
+            if (sentence := comparison.describe_results(summaries, crawls)) is not None:
                 click.echo(f"{sentence}\n")
         pages = dict(zip(labels, crawls, strict=True))
         events = dict(zip(labels, map(milestones, stores), strict=True))

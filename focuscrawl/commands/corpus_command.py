@@ -226,6 +226,11 @@ class CorpusFolder:
     help="Stop rules of the crawl, as for `focuscrawl crawl -a stop=`.",
 )
 @click.option(
+    "--targets",
+    metavar="FILE",
+    help="Known relevant pages that certify the recall, as for `focuscrawl crawl -a targets=`.",
+)
+@click.option(
     "--language",
     metavar="CODES",
     help="Languages of exported pages, separated by commas.  [default: all languages]",
@@ -248,6 +253,7 @@ def corpus(
     search: str | None,
     search_more: bool,
     stop: str,
+    targets: str | None,
     language: str | None,
     folder: Path | None,
     dry_run: bool,
@@ -292,7 +298,10 @@ def corpus(
             )
     order = CorpusOrder(keywords=keywords, urls=given, search=search, **options)
     files.open(order)
-    run = _CorpusRun(order, files, settings, {"budget": str(pages), "stop": stop})
+    limits = {"budget": str(pages), "stop": stop}
+    if targets is not None:
+        limits["targets"] = targets
+    run = _CorpusRun(order, files, settings, limits)
     run.define_topic()
     run.make_plan()
     command = command_line(without="dry_run")
@@ -564,7 +573,11 @@ class _CorpusRun:
             ("start pages", f"{len(known.seeds)}, in {files.topic}"),
             ("critic", f"{files.critics()[-1]}, {_describe_quality(quality)}"),
             *((name, facts[name]) for name in ("stopped", "fetched", "harvest rate")),
-            *((name, facts[name]) for name in ("relevant", "errors", "alarm") if name in facts),
+            *(
+                (name, facts[name])
+                for name in ("relevant", "targets", "errors", "alarm")
+                if name in facts
+            ),
             ("best hosts", ", ".join(hosts) or "none"),
             ("exported", f"{describe_exported(exported)}"),
             ("words", f"{n_words:,.0f}"),

@@ -50,8 +50,8 @@ def targets_needed(targets: int, recall: float) -> int | None:
 def split_examples(urls: Sequence[str], random_state: int = 0) -> tuple[list[str], list[str]]:
     """Split pages that a person knows into examples and target pages.
 
-    Of 21 or more pages, two thirds become target pages. Of 14 to 20 pages, 14 become target pages.
-    Fewer pages are all examples.
+    Of 21 or more pages, two thirds become target pages. If there are 14 to 20 pages, 14 of the
+    pages become target pages. Fewer pages are all examples.
 
     Returns
     -------
@@ -70,6 +70,7 @@ class TargetCounts:
     targets: int  #: all target pages
     fetched: int  #: target pages that the crawl has fetched
     met: int  #: target pages that were fetched, or to which a fetched page links
+    relevant: int | None = None  #: fetched target pages with relevance above 0.5, if counted
 
     @property
     def recall(self) -> float:
@@ -83,6 +84,8 @@ class TargetCounts:
     def describe(self) -> str:
         """Return the counts and the certified recall as a part of a sentence."""
         text = f"{self.fetched:,} of {self.targets:,} target pages found"
+        if self.relevant is not None and self.relevant < self.fetched:
+            text += f" ({self.relevant:,} judged relevant)"
         if self.met > self.fetched:
             text += f", {self.met - self.fetched:,} more known by links"
         if self.targets < MIN_TARGETS:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl import __version__
-from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.discovery import FEEDS, Discovery
 from focuscrawl.crawl.distilling import Distilling, HubRevisits, has_revisits
@@ -72,8 +71,6 @@ def open_crawl(config: CrawlConfig) -> Crawl:
     knowledge = open_knowledge(config, folder)
     checked = check_config(config, knowledge, exists=folder.exists, folder=folder)
     config = checked.config
-    if config.stop.recall is not None:
-        logger.info("%s%s", RECALL_RULE_STUDY[0].upper(), RECALL_RULE_STUDY[1:])
     store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
     now = _start_time(store, checked)
     known, urls = None, UrlTable()

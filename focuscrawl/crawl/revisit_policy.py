@@ -81,9 +81,9 @@ class KnownPages:
     def queue_pages(self, crawl: CrawlState) -> None:
         """Queue known pages that are worth a fetch, and URLs that earlier crawls did not fetch.
 
-        The method queues the best known pages, at most ten times the budget, and the same maximum
-        number of known URLs without a page. Nothing is queued if an earlier run of the crawl has
-        queued the known pages.
+        The method queues up to n of the best known pages, and up to n known URLs that were never
+        fetched, where n is ten times the budget. Nothing is queued if an earlier run of the crawl
+        has queued the known pages.
         """
         if self._worth is None or History(crawl.store).events(RETURNED):
             return

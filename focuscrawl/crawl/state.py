@@ -203,7 +203,7 @@ class CrawlState:
         self.duplicates.clear()
 
     def part(self, kind: type[P]) -> P | None:
-        """Return the crawl's part of the given class, or None if the crawl has no such part."""
+        """Return the `Part` of the crawl that is an instance of a given class, or None."""
         return next((part for part in self.parts if isinstance(part, kind)), None)
 
     # -- counts ----------------------------------------------------------------------------

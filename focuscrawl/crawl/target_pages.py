@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.completeness.stop_rules import check_reachable
 from focuscrawl.completeness.target_recall import MIN_TARGETS, TargetCounts
 from focuscrawl.crawl.scope import read_seeds
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, write_atomically
 from focuscrawl.foundation.urls import normalize
@@ -157,7 +158,9 @@ def count_targets(store: CrawlStore, folder: Path) -> TargetCounts | None:
         return None
     fetched = sum(state == FETCHED for state in states.values())
     met = sum(state is not None for state in states.values())
-    return TargetCounts(len(states), fetched, met)
+    find = "SELECT 1 FROM pages WHERE url IN (?, ?) AND relevance > ?"
+    relevant = sum(bool([*store.rows(find, (*_names(url), RELEVANT))]) for url in states)
+    return TargetCounts(len(states), fetched, met, relevant)
 
 
 def target_states(store: CrawlStore, folder: Path) -> dict[str, int | None]:

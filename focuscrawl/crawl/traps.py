@@ -118,7 +118,7 @@ class Discounts:
             yield {name: getattr(group, name) for name in _STORED}
 
     def groups(self) -> Iterator[Group]:
-        """Yield the groups of all hosts, then those of all patterns."""
+        """Yield the `Group` of each host, and then the `Group` of each URL pattern."""
         yield from self._hosts.values()
         for patterns in self._patterns.values():
             yield from patterns.values()

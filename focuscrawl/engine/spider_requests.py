@@ -163,8 +163,8 @@ class RequestFile:
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
         """Read the file that an earlier run wrote, and rewrite it without finished requests.
 
-        The method returns requests whose page was fetched, but did not reach the spider. The last
-        line may be incomplete if the earlier run was killed.
+        The result also contains requests whose page was fetched, but did not reach the spider. The
+        last line may be incomplete if the earlier run was killed.
         """
         if not self._path.exists():
             return []

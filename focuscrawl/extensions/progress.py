@@ -17,6 +17,7 @@ from scrapy.utils.asyncio import call_later
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.stopping import Completeness
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.lean_settings import sanitize
@@ -157,6 +158,8 @@ class Progress(Component):
             config.strategy,
             config.crawl_dir,
         )
+        if config.stop.recall is not None:
+            logger.info("%s%s", RECALL_RULE_STUDY[0].upper(), RECALL_RULE_STUDY[1:])
         if self._enabled and sys.stderr.isatty():
             self._bar = tqdm(
                 total=config.budget or None,

@@ -130,6 +130,42 @@ def describe_relevant_counts(
     return f"relevant pages in {common:,} fetches each: {', '.join(each)}"
 
 
+def describe_results(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> str | None:
+    """Describe the relevant pages of comparable crawls in one or two sentences, or return None."""
+    parts = (
+        describe(summaries, crawls) for describe in (describe_relevant_counts, describe_overlap)
+    )
+    return ". ".join(part for part in parts if part) or None
+
+
+def describe_overlap(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> str | None:
+    """Describe an upper bound of the recall of two crawls together, from their common pages.
+
+    The estimator of the number of relevant pages is that of Chapman (1951). Crawls tend to find
+    the same pages, so the number is too small, and the recall often far too large. The result is
+    None without two crawls of the same topic, web and critic, or if the crawls share start pages.
+    """
+    if len(summaries) != 2 or not _comparable(summaries[1], summaries[0]):
+        return None
+    starts = [
+        {*pages["url"][(pages["depth"] == 0) & pages["referrer"].isna()]} for pages in crawls
+    ]
+    if starts[0] & starts[1]:
+        return None
+    a, b = (
+        {*pages["url"][pages["relevance"] > RELEVANT]} - starts[0] - starts[1] for pages in crawls
+    )
+    common, found = len(a & b), len(a | b)
+    if not common:
+        return None
+    expected = (len(a) + 1) * (len(b) + 1) / (common + 1) - 1
+    return (
+        f"both crawls found {common:,} of {found:,} relevant pages. Together, they have found "
+        f"at most {min(found / expected, 1.0):.0%} of the relevant pages within reach, and often "
+        "far less"
+    )
+
+
 def column_names(compared: Sequence[ComparedCrawl]) -> list[str]:
     """Return the column names of the comparison table."""
     common = min(row.fetched for row in compared)
@@ -182,7 +218,7 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
         "labels": crawl_labels(summaries),
         "heading": column_names(compared),
         "rows": [row_cells(each) for each in compared],
-        "sentence": describe_relevant_counts(summaries, pages),
+        "sentence": describe_results(summaries, pages),
         "curves": [harvest_curve(each) for each in pages],
         **{name: part.best() for name, part in parts.items()},
     }

@@ -610,7 +610,7 @@ GROUP BY s.host, t.host ORDER BY n DESC, s.host, t.host
 
 
 def map_hosts(store: CrawlStore, most: int = HOSTS) -> HostMap:
-    """Return `most` hosts with the largest numbers of relevant pages, and links between them."""
+    """Return the hosts with the largest numbers of relevant pages, and links between them."""
     found = [*store.rows(_HOSTS, (RELEVANT, most))]
     place = {row["host"]: i for i, row in enumerate(found)}
     between = store.rows(_LINKS_BETWEEN, {"hosts": json.dumps([*place])})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.languages import COMMON, ENGLISH, frequency
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.knowledge.keywords import Keywords, WordCount, distinct_words
 from focuscrawl.search.queries import TUPLE_SIZE, make_tuples
@@ -23,7 +24,8 @@ WHERE p.status BETWEEN 200 AND 299 AND p.error IS NULL AND p.duplicate_of IS NUL
 def propose_queries(store: CrawlStore) -> list[str]:
     """Return queries that combine words of the titles and headings of relevant pages.
 
-    The words are those with the largest weights of `Keywords.from_counts`. The list is empty if
+    The words are those with the largest weights of `Keywords.from_counts`, without words of
+    everyday English. The list is empty if
     the crawl has found fewer than ten relevant pages.
     """
     relevant, other = Counter[str](), Counter[str]()
@@ -39,5 +41,6 @@ def propose_queries(store: CrawlStore) -> list[str]:
     if n_relevant < _MIN_RELEVANT:
         return []
     counts = {word: WordCount(n, other[word]) for word, n in relevant.items()}
-    best = Keywords.from_counts(counts, n_relevant, n_other, most=_WORDS)
-    return make_tuples([[word] for word in best.weights], _QUERIES, TUPLE_SIZE, n_relevant)
+    best = Keywords.from_counts(counts, n_relevant, n_other).weights
+    rare = [word for word in best if frequency(word, ENGLISH) <= COMMON][:_WORDS]
+    return make_tuples([[word] for word in rare], _QUERIES, TUPLE_SIZE, n_relevant)

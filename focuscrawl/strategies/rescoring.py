@@ -263,7 +263,7 @@ class RescoringStrategy(Strategy, Generic[Model]):
         self.log.observe(url, relevance)
 
     def is_training_due(self) -> bool:
-        """Return whether to start a training, which uses only the fetches made so far."""
+        """Return whether to start a training."""
         due = self.log.n_fetches - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is being added

@@ -92,8 +92,8 @@ class CrawlTallies:
     def read(self, path: Path) -> dict[str, Any]:
         """Return ``relevant`` and ``spark`` (see `CrawlTally.draw`) of the crawl in `path`.
 
-        The field ``tallied`` is the number of fetches that both are about. A large crawl is read
-        in several calls. The fields ``critic`` and ``topic`` are the crawl's critic and topic.
+        The field ``tallied`` is the number of fetches counted. A large crawl is read in several
+        calls. The fields ``critic`` and ``topic`` are the crawl's critic and topic.
         """
         with self._lock, closing(open_store(path)) as store:
             key = (path, (path / "crawl.db").stat().st_ino)  # another crawl may take the path

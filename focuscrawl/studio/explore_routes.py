@@ -17,7 +17,7 @@ from focuscrawl.report.url_tables import (
 from focuscrawl.report.why import PART_NAMES, Explanation
 from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, OpenCrawls
 from focuscrawl.studio.drawings import draw_circle, draw_curves
-from focuscrawl.studio.page_cards import describe_reasons, mark_words
+from focuscrawl.studio.page_cards import describe_reasons, mark_words, strong_words
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
 from focuscrawl.studio.table_routes import TABLES, read_crawl_verdicts, routes_of_table
 
@@ -63,8 +63,7 @@ def routes(context: StudioContext) -> list[Route]:
         name = context.requested_crawl(request).name
         try:
             found = of_url(read_text)(request)
-            reasons = found["reasons"] or {"on": [], "off": []}
-            on, off = ([each["word"] for each in reasons[side]] for side in ("on", "off"))
+            on, off = strong_words(found["reasons"])
             paragraphs = [mark_words(each, on, off) for each in found["text"]]
             sentences = describe_reasons(found["relevance"], found["reasons"])
             return {"crawl": name, "text": found, "paragraphs": paragraphs, "sentences": sentences}

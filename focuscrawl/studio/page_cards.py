@@ -67,8 +67,7 @@ class PageCard:
     @property
     def paragraphs(self) -> list[list[tuple[str, str]]]:
         """The text with the words for and against the topic, see `mark_words`."""
-        reasons = self.reasons or WordReasons([], [], 0.0)
-        on, off = ([each.word for each in side] for side in (reasons.on, reasons.off))
+        on, off = strong_words(self.to_dict()["reasons"])
         return [mark_words(each, on, off) for each in self.text]
 
 
@@ -84,10 +83,7 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     ]
     if reasons is None:
         return found
-    on, off = (
-        [each["word"] for each in reasons[side][:_N_WORDS] if abs(each["weight"]) >= _SMALLEST]
-        for side in ("on", "off")
-    )
+    on, off = (words[:_N_WORDS] for words in strong_words(reasons))
     for which, words in (("for", on), ("against", off)):
         if words:
             found.append(f"Words that speak {which} the topic: {', '.join(words)}.")
@@ -98,6 +94,19 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
         near = "close to" if meaning > 0 else "far from"
         found.append(f"In its meaning, the whole text is {near} the topic.")
     return found
+
+
+def strong_words(reasons: dict[str, Any] | None) -> tuple[list[str], list[str]]:
+    """Return the words for and against a topic whose weights are not negligible."""
+    on, off = (
+        [
+            each["word"]
+            for each in (reasons or {}).get(side, [])
+            if abs(each["weight"]) >= _SMALLEST
+        ]
+        for side in ("on", "off")
+    )
+    return on, off
 
 
 def mark_words(text: str, on: Sequence[str], off: Sequence[str]) -> list[tuple[str, str]]:

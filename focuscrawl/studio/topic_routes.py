@@ -264,11 +264,12 @@ def _topic_pages(
 
     def quality(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
+        known = shown(topic, "quality")
         names = [critic.name for critic in topic.critics()]
         found = [read_quality(critic) for critic in topic.critics()]
         versions = [*zip(names, found, strict=True)][: -_N_VERSIONS - 1 : -1]
         curve = draw_reliability(found[-1]["bins"]) if found and found[-1] else None
-        return shown(topic, "quality", versions=versions, curve=curve)
+        return known | {"versions": versions, "curve": curve}
 
     one = "/topics/{name:path}"
     return [

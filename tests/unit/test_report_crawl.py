@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -243,6 +244,27 @@ def test_the_summary_says_what_alarm_is_not_over(
     for kind in kinds:
         building.event(kind, f"{kind}, it says")
     assert Summary.of(building.written()).alarm == (None if told is None else f"{told}, it says")
+
+
+def test_two_crawls_from_other_start_pages_bound_their_recall(building: Building) -> None:
+    def crawl(start: str, pages: range) -> pd.DataFrame:
+        urls = [start, *map(str, pages), "dull"]
+        depths, referrers = [0, *[1] * (len(urls) - 1)], [None, *[start] * (len(urls) - 1)]
+        relevance = [0.9] * (len(urls) - 1) + [0.1]
+        names = ("url", "depth", "referrer", "relevance")
+        columns = (urls, depths, referrers, relevance)
+        return pd.DataFrame(dict(zip(names, columns, strict=True)))
+
+    found = [crawl("a", range(40)), crawl("b", range(20, 60))]
+    same = [Summary.of(building.written())] * 2
+    said = comparison.describe_overlap(same, found)
+    assert said is not None
+    assert said.startswith("both crawls found 20 of 60 relevant pages.")
+    assert "at most 76%" in said  # of 41 * 41 / 21 - 1 = 79 pages
+    assert comparison.describe_overlap(same, [found[0], found[0]]) is None  # one start page
+    assert comparison.describe_overlap(same, [found[0], crawl("b", range(50, 60))]) is None
+    other = replace(same[1], identity={"topic": "/Other"})
+    assert comparison.describe_overlap([same[0], other], found) is None
 
 
 def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:

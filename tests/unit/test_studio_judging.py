@@ -106,6 +106,12 @@ def test_words_are_marked_where_they_are_whole_words() -> None:
     assert mark_words("a.b", [], []) == [("a.b", "")]
 
 
+def test_only_words_with_some_weight_are_marked() -> None:
+    words = WordReasons([WordReason("bike", 1.5), WordReason("we", 0.01)], [], 0.0)
+    card = PageCard(A, "", ["we bike"], False, 0.9, words)
+    assert card.paragraphs == [[("we ", ""), ("bike", "on"), ("", "")]]
+
+
 def test_reasons_are_sentences() -> None:
     words = WordReasons([WordReason("peloton", 1.5), WordReason("we", 0.01)], [], 0.7)
     found = describe_reasons(0.55, words.to_dict())

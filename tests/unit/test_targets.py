@@ -50,6 +50,9 @@ def test_few_pages_certify_nothing() -> None:
     assert certified_recall(13, 13) == 0.0
     assert certified_recall(0, 30) == 0.0
     assert "no recall is certified" in TargetCounts(13, 13, 13).describe()
+    assert "28 of 30 target pages found (19 judged relevant)" in (
+        TargetCounts(30, 28, 28, 19).describe()
+    )
     assert TargetCounts(30, 28, 29).describe() == (
         "28 of 30 target pages found, 1 more known by links; recall at least 80 % with 95 % "
         "confidence"
@@ -106,7 +109,7 @@ def test_a_target_page_is_found_with_either_scheme(web: Shelf, tmp_path: Path) -
     run(crawl, 2)
     crawl.close("interrupted")
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
-    assert Summary.of(store).targets == TargetCounts(1, 1, 1)
+    assert Summary.of(store).targets == TargetCounts(1, 1, 1, 1)
     store.close()
 
 
@@ -122,7 +125,7 @@ def test_a_target_page_that_becomes_a_start_page_does_not_count(
     assert (told["focuscrawl_targets"], told["focuscrawl_targets_found"]) == (2.0, 1.0)
     crawl.close("interrupted")
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
-    assert Summary.of(store).targets == TargetCounts(2, 1, 1)
+    assert Summary.of(store).targets == TargetCounts(2, 1, 1, 1)
     store.close()
 
 
