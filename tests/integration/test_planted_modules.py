@@ -56,6 +56,7 @@ LINES = {
     "apprentice": ["train", "crawl", "--out", "apprentice"],
     "collect": ["crawl", "--out", "rows.jsonl"],
     "crawl": [*CRAWL, "-a", "budget=5"],
+    "corpus": ["cycling", "http://cycling.example/", "--web", "demo", "--out", "corpus.csv"],
     "critic": ["train", "labels-of-topics.csv", "--web", "demo", "--out", "critic"],
     "distill": ["crawl"],
     "extend": ["crawl", "20"],
