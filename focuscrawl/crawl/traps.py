@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
 #: kinds of events
 DISCOUNTED, NEAR_DUPLICATE = "discounted", "near-duplicate"
-PRIOR = 5.0  # fetches that the expectation for a host or pattern counts as
-_DECAY = 0.5 ** (1 / 200)  # of the weight of a fetch by each further fetch; 200 fetches halve it
+PRIOR = 5.0  # predicted relevance that the expectation for a host or pattern counts as
+_DECAY = 0.5 ** (1 / 200)  # of all sums per predicted relevant page, so that 200 halve them
 _RISE = 0.75  # share of a higher step at which a discount ends; most steps are not undone soon
-_MIN_SHOWN = 0.005  # smallest share in the reason for a discount
-_STORED = ("name", "fetches", "repeats", "misses", "halvings")  # between rounds
+_STORED = ("name", "predicted", "gained", "repeated", "halvings")  # between rounds
 _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 
@@ -35,28 +34,28 @@ _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 class Group:
     """The last fetches of one host or one URL pattern, which the attribute ``name`` identifies.
 
-    All sums are weighted. The weight of a fetch is 1, and decreases with each further fetch.
+    All sums are weighted: older fetches count less.
     """
 
     name: str
-    fetches: float = 0.0
-    repeats: float = 0.0  # duplicates, near-duplicates, and redirects without a new page
-    misses: float = 0.0  # relevance that scores promised and pages lacked
+    predicted: float = 0.0  # sum of the relevance that scores predicted
+    gained: float = 0.0  # sum of the relevance of new pages
+    repeated: float = 0.0  # the part of `predicted` that repeats were fetched for
     halvings: int = 0  # how often the scores of URLs are halved
     reported: bool = False  # True if the event was recorded
     discounted: set[int] = field(default_factory=set)  # URLs whose scores are halved
 
-    def add(self, fetches: int, repeats: int, misses: float) -> None:
-        """Add a fetch, or correct the last fetch if the argument ``fetches`` is 0."""
-        decay = _DECAY**fetches
-        self.fetches = decay * self.fetches + fetches
-        self.repeats = decay * self.repeats + repeats
-        self.misses = decay * self.misses + misses
+    def add(self, predicted: float, gained: float, repeated: float) -> None:
+        """Add a fetch, or correct the last fetch if the argument ``predicted`` is 0."""
+        decay = _DECAY**predicted
+        self.predicted = decay * self.predicted + predicted
+        self.gained = decay * self.gained + gained
+        self.repeated = decay * self.repeated + repeated
 
     @property
-    def lost(self) -> float:
-        """Share of the fetches that is lost."""
-        return (self.repeats + self.misses) / self.fetches if self.fetches else 0.0
+    def gain(self) -> float:
+        """Share of the predicted relevance that new pages had."""
+        return self.gained / self.predicted if self.predicted else 1.0
 
     def update(self, expected: float) -> int:
         """Compute `halvings` from the fetches, and return the difference from before.
@@ -64,10 +63,9 @@ class Group:
         Parameters
         ----------
         expected : float
-            Expected share of the promised, new relevance before the first fetch.
+            Expected share of the predicted relevance before the first fetch.
         """
-        kept = self.fetches - self.repeats - self.misses
-        share = (PRIOR * expected + kept) / (PRIOR + self.fetches)
+        share = (PRIOR * expected + self.gained) / (PRIOR + self.predicted)
         before = self.halvings
         while share <= 0.5 ** (self.halvings + 1):
             self.halvings += 1
@@ -77,22 +75,21 @@ class Group:
 
     def describe(self) -> str:
         """Return the reason for a discount as text."""
-        repeats, misses = self.repeats / self.fetches, self.misses / self.fetches
-        words = [f"{repeats:.0%} of the last fetches of {self.name} were repeats"]
-        if misses >= _MIN_SHOWN:
-            of = "they" if repeats >= _MIN_SHOWN else f"the last fetches of {self.name}"
-            words.append(f"{of} had {misses:.2f} less relevance than their scores on average")
-        return " and ".join(words if repeats >= _MIN_SHOWN else words[1:])
+        repeats = self.repeated / self.predicted
+        if repeats >= 0.5:
+            return f"{repeats:.0%} of the last fetches of {self.name} were repeats"
+        text = f"the last fetches of {self.name} had {self.gain:.0%} of the predicted relevance"
+        return f"{text}, and {repeats:.0%} were repeats" if repeats >= 0.005 else text
 
 
 class Discounts:
-    """Lowers the scores of URLs if the last fetches of their host or URL pattern were worth less.
+    """Discounts of the scores of URLs whose hosts or patterns brought less than predicted.
 
-    The loss of a fetch is 1 for a repeat. For a new page, the loss is the amount by which the
-    score of the URL exceeds the relevance of the page. The yield of a host is 1 minus the mean
-    loss of its fetches, with `PRIOR` additional imaginary fetches without loss. For a URL pattern,
-    the `PRIOR` imaginary fetches have the yield of the host. When a yield falls to a half, a
-    quarter and so on, the scores are halved once, twice and so on.
+    A score predicts a relevance. A new page brings its relevance, and a repeat brings nothing. The
+    yield of a host is the relevance brought, divided by the relevance predicted, with a prior of
+    `PRIOR` correct predictions. The yield of a pattern is computed with a prior of `PRIOR`
+    predictions that have the yield of the host. When a yield falls to a half, a quarter and so on,
+    the scores are halved once, twice and so on.
 
     Discounts depend only on the order of the fetches.
     """
@@ -100,7 +97,7 @@ class Discounts:
     def __init__(self) -> None:
         self._hosts: dict[str, Group] = {}
         self._patterns: dict[str, dict[str, Group]] = {}  # by host
-        self._promises: dict[str, float] = {}  # of redirects whose target was not fetched yet
+        self._redirects: dict[str, float] = {}  # without a fetched target: predicted relevance
 
     @classmethod
     def from_rows(cls, rows: Iterable[Mapping[str, Any]]) -> Discounts:
@@ -143,14 +140,15 @@ class Discounts:
         if not self.halvings(url):
             return None
         of_host, pattern = self._groups(host(url), url_pattern(url))
-        return max(pattern, of_host, key=lambda group: group.lost).describe()
+        own = pattern.predicted >= 1.0 and pattern.gain <= of_host.gain
+        return (pattern if own else of_host).describe()
 
     def count(
         self,
         url: str,
         referrer: str | None,
         *,
-        score: float | None,
+        predicted: float | None,
         relevance: float,
         moved: bool,
         repeats: bool,
@@ -164,28 +162,29 @@ class Discounts:
         ----------
         referrer : str or None
             Page on which the URL was found.
-        score : float or None
-            Relevance that was expected of the page; None for no expectation.
+        predicted : float or None
+            Score of the URL; None for start pages and targets of redirects.
         moved, repeats : bool
             True for a redirect; True for a duplicate or near-duplicate.
         """
-        promise = 0.0 if score is None else min(max(score, 0.0), 1.0)
-        origin = referrer if referrer in self._promises else None
+        expected = 0.0 if predicted is None else min(max(predicted, 0.0), 1.0)
+        origin = referrer if referrer in self._redirects else None
         if origin is not None:
-            promise = self._promises.pop(origin)
+            expected = self._redirects.pop(origin)
         if moved:
-            self._promises[url] = promise
-        is_repeat = repeats or moved
-        miss = 0.0 if is_repeat else max(0.0, promise - relevance)
-        changed = []
-        if origin is not None and not is_repeat:
-            changed += self._add(origin, 0, -1, miss)
-        return changed + self._add(url, 1, int(is_repeat), miss)
+            self._redirects[url] = expected
+        if repeats or moved:
+            return self._add(url, expected, 0.0, expected)
+        gained = relevance if expected else 0.0
+        changed = [] if origin is None else self._add(origin, 0.0, gained, -expected)
+        return changed + self._add(url, expected, gained, 0.0)
 
-    def _add(self, url: str, fetches: int, repeats: int, misses: float) -> list[tuple[Group, int]]:
+    def _add(
+        self, url: str, predicted: float, gained: float, repeated: float
+    ) -> list[tuple[Group, int]]:
         groups = of_host, pattern = self._groups(host(url), url_pattern(url))
         for group in groups:
-            group.add(fetches, repeats, misses)
+            group.add(predicted, gained, repeated)
         changed = [(of_host, of_host.update(1.0))]
         expected = 0.5**of_host.halvings
         patterns = self._patterns[of_host.name].values() if changed[0][1] else [pattern]
@@ -234,19 +233,19 @@ class Traps(Part):
     ) -> list[tuple[str, str]]:
         if fetch.error in URL_LIST_KINDS:
             return []
-        crawl = self._crawl
+        crawl, expects = self._crawl, self._crawl.strategy.expects_relevance
         changed = self.discounts.count(
             crawl.urls[url_id],
             crawl.urls.referrer(url_id),
-            score=fetch.score if crawl.strategy.expects_relevance else None,
-            relevance=fetch.relevance,
+            predicted=fetch.score if expects else 1.0,
+            relevance=fetch.relevance if expects else 1.0,
             moved=is_redirect(fetch.status, fetch.error),
             repeats=repeats,
         )
         for group, change in changed:
             if change < 0:
                 self._undo(group)
-        new = [group for group, change in changed if change > 0 and group.lost > 0.5]
+        new = [group for group, change in changed if change > 0 and group.gain < 0.5]
         events = [(DISCOUNTED, group.describe()) for group in new if not group.reported]
         for group in new:
             group.reported = True

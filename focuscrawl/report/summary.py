@@ -103,14 +103,14 @@ def replay_discounts(store: CrawlStore) -> Discounts:
         return discounts
     near = {event.seq for event in history.events(NEAR_DUPLICATE)}
     name = {url.id: url.url for url in history.urls()}
-    is_expected = _expects_relevance(store)
+    expects = _expects_relevance(store)
     for fetch in history.first_fetches():
         if fetch.error not in URL_LIST_KINDS:
             discounts.count(
                 fetch.url_text,
                 None if fetch.referrer is None else name[fetch.referrer],
-                score=fetch.score if is_expected else None,
-                relevance=fetch.relevance,
+                predicted=fetch.score if expects else 1.0,
+                relevance=fetch.relevance if expects else 1.0,
                 moved=is_redirect(fetch.status, fetch.error),
                 repeats=fetch.seq in near or fetch.duplicate_of is not None,
             )
@@ -334,7 +334,7 @@ class Summary:
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
         if self.discounted:
-            frontier += f"; {self.discounted:,} queued URLs discounted for repeats or misses"
+            frontier += f"; {self.discounted:,} queued URLs discounted"
         lines.append(("frontier", frontier))
         if self.model:
             lines.append(("model", f"version {self.model}, trained at fetch {self.trained_at:,}"))

@@ -139,9 +139,9 @@ PAGE = pa.schema(
 DISCOUNT = pa.schema(  # see `focuscrawl.crawl.traps.Group`
     [
         ("name", pa.string()),
-        ("fetches", pa.float64()),
-        ("repeats", pa.float64()),
-        ("misses", pa.float64()),
+        ("predicted", pa.float64()),
+        ("gained", pa.float64()),
+        ("repeated", pa.float64()),
         ("halvings", pa.int64()),
     ]
 )

@@ -191,7 +191,7 @@ def test_discounts_go_on_from_what_was_written_of_them() -> None:
     draw = np.random.default_rng(0)
     for n in range(600):
         url = f"http://{'abc'[n % 3]}.example/{n // 60}/x{n}"
-        told: dict[str, Any] = {"score": 0.8, "relevance": draw.random(), "moved": False}
+        told: dict[str, Any] = {"predicted": 0.8, "relevance": draw.random(), "moved": False}
         if n % 50 == 0:
             parts = Discounts.from_rows([*parts.rows()])
         repeats = bool(draw.random() < n % 3 / 2)
@@ -281,7 +281,7 @@ def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Pat
     crawled(tmp_path, pages | {start: linked(*pages)}, start, 4)
     tables = Tables(str(tmp_path / "tables"))
     (last,) = [names[-1] for n in range(3) if (names := tables.bucket_tables("discounts", n, 99))]
-    repeats = {row["name"]: row["repeats"] for row in tables.read(last).to_pylist()}
+    repeats = {row["name"]: row["repeated"] for row in tables.read(last).to_pylist()}
     assert repeats["a.example"] == pytest.approx(11, abs=0.3)  # the first one says something new
 
 
