@@ -113,6 +113,8 @@ def _record(folder: Path) -> None:
 class _Cyclists(BaseHTTPRequestHandler):
     """Answers with a page on cycling that links to one more, and to several on cooking."""
 
+    protocol_version = "HTTP/1.1"  # a kept HTTP/1.0 connection closes under the next request
+
     def do_GET(self) -> None:
         topic = "Cooking" if self.path[-1] in _OTHERS else "Cycling"
         words = random.Random(self.path).choices(_WORDS[topic].split(), k=_LENGTH)

@@ -36,6 +36,9 @@ class Site:
         site = self
 
         class Handler(BaseHTTPRequestHandler):
+            # clients may reuse a connection, and HTTP/1.0 closes it under the next request
+            protocol_version = "HTTP/1.1"
+
             def do_GET(self) -> None:
                 site.asked.append(self.path)
                 site.headers.append(str(self.headers))
