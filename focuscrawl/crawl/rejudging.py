@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,10 +82,19 @@ class RejudgedCrawl:
     moved: tuple[int, int] = (0, 0)  # pages that are relevant now, and no longer relevant
 
     def describe(self) -> str:
-        """Return a one-line summary of the new judgements."""
+        """Return a one-line summary of the new judgements, which `parse_moved` reads."""
         up, down = self.moved
         line = f"{len(self.pages)} pages judged again: {up} now relevant, {down} now off topic"
         return f"{line}; {self.unread} pages could not be read again" if self.unread else line
+
+
+_MOVED = re.compile(r"(\d+) now relevant, (\d+) now off topic")
+
+
+def parse_moved(detail: str) -> tuple[int, int]:
+    """Return the numbers of pages that became relevant and off-topic, from a `REDEFINED` event."""
+    match = _MOVED.search(detail)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:

@@ -18,6 +18,7 @@ from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
     REDEFINED,
     REQUEST_FILE,
+    parse_moved,
     read_request,
     rejudge_crawl,
     remove_request,
@@ -25,6 +26,7 @@ from focuscrawl.crawl.rejudging import (
 )
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import find_model
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -99,7 +101,7 @@ def test_the_same_critic_changes_nothing(begun: CrawlConfig, tmp_path: Path) -> 
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = judged(folder)
-    assert "0 now relevant, 0 now off topic" in followed(folder, BEGUN)
+    assert parse_moved(followed(folder, BEGUN)) == (0, 0)
     after = judged(folder)
     assert after[0] == before[0]
     if begun.strategy in ("best-first", "hard-focus"):  # lessons come at other fetches
@@ -112,9 +114,16 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
     folder, again = tmp_path / "crawl", tmp_path / "again"
     copied(begun, folder)
     before = order(folder)
-    followed(folder, OTHER)
+    done = followed(folder, OTHER)
     assert [row[:2] for row in order(folder)] == [row[:2] for row in before]
     critic = load_critic(str(folder / "critic-1"), OTHER)
+    assert parse_moved(done) == tuple(
+        sum(
+            (now[2] > RELEVANT) - (old[2] > RELEVANT) == side
+            for now, old in zip(order(folder), before, strict=True)
+        )
+        for side in (1, -1)
+    )
     assert sum(row[2] for row in order(folder)) < 0.5 * sum(row[2] for row in before)
     assert rows(folder, "SELECT value FROM meta WHERE key = 'critic'") == [(critic.fingerprint,)]
     shutil.copytree(folder, again)
