@@ -87,7 +87,7 @@ class Completeness(Part):
             self._is_due()
 
     def on_restored(self) -> None:
-        """Append to the estimates of the earlier run, or start anew after a change of topic."""
+        """Continue the estimates of the earlier run, or restart them after a change of topic."""
         path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         again = self._record is not None
         self._record = EstimateLog(path, 0 if again else fetched)
