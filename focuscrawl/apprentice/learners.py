@@ -52,7 +52,7 @@ class Instances(NamedTuple):
         return len(self.rows)
 
     def dot(self, weights: Floats) -> Floats:
-        """Multiply the hashed features by `weights` (n_features,); return the products (n_instances,)."""
+        """Return the matrix of hashed features times the vector `weights`, (n_instances,)."""
         return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
