@@ -63,7 +63,9 @@ DESCRIPTION = click.option(
 NAME = click.option(
     "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
 )
-EXAMPLES_WEB = "Recording with the pages to read: a .warc or .warc.gz file, an index, or `demo`."
+EXAMPLES_WEB = (
+    "Recording with the pages to read: a .warc, .warc.gz or .wacz file, an index, or `demo`."
+)
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 

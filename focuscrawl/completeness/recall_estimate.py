@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ESTIMATES_FILE = "completeness.csv"
+FIRST_ESTIMATE = 20  #: fetches before the first estimate
 _LONGEST = 10_000_000  # characters read of a file
 
 # `LinkCalibration`

@@ -229,6 +229,7 @@ class LogisticModel:
             raise ValueError("the link model has other classes")
         self.classes = linear.classes
         self.vectors = vectors
+        self.languages = vectors.languages
         self.linear = linear
         self.link_model = link_model
         n_words = len(vectors.words)
