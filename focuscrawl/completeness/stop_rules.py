@@ -140,7 +140,7 @@ class StopExpression:
 
 
 def check_reachable(rule: StopExpression, targets: int) -> str | None:
-    """Return why target pages cannot certify the recall that a rule requests, or None."""
+    """Return why target pages cannot certify the recall of a stop rule; None if they can."""
     if rule.targets is None or targets_needed(targets, rule.targets) is not None:
         return None
     if not targets:

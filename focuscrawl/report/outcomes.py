@@ -101,7 +101,7 @@ def is_error(name: str) -> bool:
 
 
 class RunState(NamedTuple):
-    """The state of a crawl, which says whether a process is running the crawl."""
+    """Whether a process runs a crawl, and the state of the process or the stop reason."""
 
     running: bool  #: a process holds the lock of the crawl's folder
     #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
@@ -213,6 +213,6 @@ class Milestone(NamedTuple):
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return in order the events that figures mark, except the start of the first run."""
+    """Return the events that figures mark, in order and without the start of the first run."""
     events = History(store).events(*_MILESTONES)
     return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

@@ -36,7 +36,7 @@ _PAGE_COLUMNS = (
 
 
 def write_crawl_folder(root: str, path: Path, most: int | None = None) -> int:
-    """Write the crawl in rounds at `root` to a new crawl folder, without anchor texts.
+    """Write the crawl in rounds at `root` to a new crawl folder, but without anchor texts.
 
     Parameters
     ----------
