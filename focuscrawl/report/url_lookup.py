@@ -294,4 +294,4 @@ def _classes(
         return [], "The critic predicts no class probabilities.", None
     most = np.argsort(-found[0], kind="stable")[:_CLASSES].tolist()
     shown = [(critic.classes[i], float(found[0, i]), bool(critic.marked[i])) for i in most]
-    return shown, "", explain_words(critic.model, critic.marked, view.words.bag)
+    return shown, "", explain_words(critic, view.words.bag)
