@@ -73,8 +73,8 @@ class HubScores:
 class Distiller:
     """Computes hub and authority scores of the pages of a graph.
 
-    Hub scores h(u) of fetched pages u, and authority scores a(v) of fetched pages v with a
-    relevance R(v) above rho, are sums over off-site links [F99 3.2]::
+    A fetched page u has a hub score h(u). A fetched page v with a relevance R(v) above rho has an
+    authority score a(v). The scores are sums over off-site links [F99 3.2]::
 
         a(v) = R(v) * sum of w(u, v) * h(u)
         h(u) = R(u) * sum of w'(u, v) * a(v)
@@ -189,10 +189,10 @@ class Distiller:
 
 
 def top_pages(scores: Floats, n: int) -> Ints:
-    """Return the pages with the `n` highest scores, without scores of 0, the highest first.
+    """Return the pages with the `n` highest scores above 0, the highest score first.
 
-    Pages whose scores agree to twelve digits are sorted in the order found, since the last digits
-    depend on the order of summation.
+    Pages whose scores have the same first twelve digits are sorted in the order found, because
+    further digits depend on the order of summation.
     """
     if n < 1:
         return np.zeros(0, np.int64)
@@ -262,11 +262,11 @@ def _suffixes() -> TLDExtract:
 
 
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """For each URL, return the id of the URL it duplicates or redirects to, or its own id.
+    """Return for each URL the id of the URL that it duplicates or redirects to, or its own id.
 
-    The store knows the target of a redirect only if the redirect was the first to lead to the
-    target. Then the redirect is the referrer of the target. A referrer is recognised as a redirect
-    because the referrer has no links.
+    The store knows the target of a redirect only if the target was first found by this redirect.
+    In this case, the redirect is the referrer of the target. A referrer is recognised as a
+    redirect because the referrer has no links.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _MIN_MISSES = 0.1  # share of irrelevant pages from which on grades have no weig
 
 
 class Labels:
-    """Training labels: relevance or tunnel rewards, graded if irrelevant pages are rare.
+    """Training labels: relevance or tunnel rewards; labels are graded if few pages are irrelevant.
 
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
     labels are close to 1. The class `GradedLabels` distinguishes clearly relevant pages from
@@ -156,7 +156,7 @@ class GradedLabels:
         return min(max(_SCALE_FACTOR * mean, _MIN_SCALE), _MAX_LOG_ODDS)
 
     def observe(self, relevance: float) -> None:
-        """Record the relevance of a fetched page, which changes the scale of the grades."""
+        """Record the relevance of a fetched page, and adapt the scale of the grades."""
         if relevance > 0.0:
             self._total += float(np.abs(_log_odds(np.array([relevance]))[0]))
             self._n += 1

@@ -106,7 +106,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Mark CLASS as a further relevant class of the crawl in CRAWL_DIR.
+    """Add CLASS to the relevant classes of the crawl in CRAWL_DIR.
 
     CLASS is a class of the crawl's critic, for example a class that the crawl proposed in a
     warning. The subclasses of CLASS become relevant as well. The crawl judges its pages again and
@@ -272,7 +272,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples: pages that link to examples of TOPIC.toml or are linked to.
+    """Propose further examples: pages that link to examples of TOPIC.toml, and their targets.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

@@ -366,7 +366,7 @@ def _drop_near_duplicates(pages: list[ExportedPage], skipped: Counter[str]) -> l
 
 
 class Chunk(NamedTuple):
-    """A part of a text, given by the offsets of its start and its end."""
+    """A part of a text, given by the offsets at which the part starts and ends."""
 
     start: int
     end: int

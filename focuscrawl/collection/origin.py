@@ -57,7 +57,7 @@ def read_robots_signals(answer: Answer) -> list[str]:
 
     The directives are read from the header X-Robots-Tag, the element ``<meta name=robots>``, and
     the headers and ``meta`` elements of the TDM Reservation Protocol (W3C Community Group). The
-    file of the TDM Reservation Protocol for a whole host is not read.
+    TDM Reservation Protocol's file for a whole host is not read.
     """
     directives = (one_line(each, _LONGEST_DIRECTIVE) for each in _read_directives(answer))
     return [*dict.fromkeys(filter(None, directives))][:_MAX_DIRECTIVES]
@@ -115,7 +115,7 @@ def get_critic_quality(
     webs: Sequence[Web],
     progress: Progress = NO_PROGRESS,
 ) -> CriticQuality:
-    """Return the quality of a crawl's critic, measured now unless the crawl's folder has a result.
+    """Return the quality of a crawl's critic from the crawl's folder, or else measure it now.
 
     The pages of the critic's examples are read from the recordings `webs`. The measured quality is
     saved in the crawl's folder.

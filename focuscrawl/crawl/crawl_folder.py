@@ -223,7 +223,7 @@ class FileControl:
 
     @property
     def budget(self) -> int | None:
-        """The new budget in the control file, 0 for no limit; None for no change."""
+        """The new budget in the control file (0: no limit); None if there is no new budget."""
         budget = self._read().get("budget")
         if isinstance(budget, bool) or not isinstance(budget, int):
             return None
@@ -241,7 +241,7 @@ class FileControl:
             self._write(command, self.budget)
 
     def set_budget(self, budget: int) -> None:
-        """Write a new budget (0: no limit) to the control file; errors are those of `send`."""
+        """Write a new budget (0: no limit) to the control file; raises the errors of `send`."""
         with self._changing():
             self._write(self.command, budget)
 

@@ -98,7 +98,7 @@ def parse_moved(detail: str) -> tuple[int, int]:
 
 
 def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
-    """Raise `UserError` if a crawl has pages, but none of them is in the recordings."""
+    """Raise `UserError` if a crawl has pages, but no recording contains any of the pages."""
     history = History(store)
     pages = [page for page in history.first_fetches() if page.is_page]
     source = PageSource(webs, [row.url for row in history.urls()])
@@ -288,7 +288,7 @@ def resumed_config(
 
     The critic and the topic of a crawl can change after its start. If the arguments name the
     critic and topic with which the crawl started, the crawl resumes with its present critic and
-    topic. The command that started a crawl also resumes the crawl.
+    topic. So the command that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -410,7 +410,7 @@ def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | 
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
-    """Return the request that `request_topic_change` wrote into a folder; None if not valid."""
+    """Return the request that `request_topic_change` wrote; None if there is no valid request."""
     try:
         return _parse_request(folder / REQUEST_FILE)
     except (UserError, OSError):
@@ -463,7 +463,7 @@ class TopicChange(Part):
 
     Before a topic change, the crawl records the fetches in flight and starts no new fetches. For a
     topic change, a background thread judges all pages of the crawl again and restores the crawl.
-    Until the background thread has finished, only this thread may use the frontier and the URLs;
+    Until the background thread has finished, no other thread may use the frontier and the URLs;
     see `CrawlState.reloading`.
     """
 

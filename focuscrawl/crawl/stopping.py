@@ -91,7 +91,7 @@ class Completeness(Part):
             self._is_due()
 
     def on_restored(self) -> None:
-        """Append to the estimates of the earlier run, or to the first after a change of topic."""
+        """Continue the estimates of the earlier run, or those that a topic change has started."""
         path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         self._record = EstimateLog(path, fetched)
         if fetched >= FIRST_ESTIMATE and self._record.latest is None:

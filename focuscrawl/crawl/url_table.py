@@ -152,7 +152,7 @@ class UrlTable:
         return [self._hosts[host_id] for host_id in range(first, len(self._hosts))]
 
     def referrer_ids(self) -> NDArray[np.int64]:
-        """Return, for each URL, the id of the page on which it was found; -1 for a start page."""
+        """Return for each URL the id of the page on which it was found; -1 for a start page."""
         return self._referrer.data[: len(self._urls)].copy()
 
     def host_id(self, url_id: int) -> int:

@@ -161,9 +161,9 @@ def check_relevance(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check whether a critic gives pages of `topics`, and no others, a relevance above 1/2.
+    """Check whether a critic gives pages of `topics`, and only these, a relevance above 1/2.
 
-    The other parameters and the errors are those of `check_classes`.
+    The function `check_classes` describes the other parameters and the errors.
     """
     rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))

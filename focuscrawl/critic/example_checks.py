@@ -180,7 +180,7 @@ def score_held_out(
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Score example pages by cross-validation or, if there are too few, by the critic itself.
+    """Score example pages by cross-validation or, if they are too few, by the trained critic.
 
     Returns
     -------
@@ -256,7 +256,7 @@ class Cohesion(NamedTuple):
 
 
 def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
-    """Compare good pages, at least two, with each other, by embeddings or else by words.
+    """Compare at least two good pages with each other by their embeddings, or else by their words.
 
     Before the cosines are computed, the mean of the unlabelled pages is subtracted. Two unrelated
     pages have a cosine of about 0 after the subtraction.
@@ -326,7 +326,7 @@ def _distinctive_words(
 def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that count most for the topic, and the words that count most against it.
+    """Return the words with the strongest evidence for the topic, and those against the topic.
 
     The returned words contribute most to the difference between the mean log-odds of relevant and
     other pages.
@@ -376,7 +376,7 @@ def estimate_share(hits: int, pages: int) -> ShareEstimate:
 
 
 def estimate_recall(log_odds: NDArray[np.float64]) -> ShareEstimate:
-    """Estimate the recall of a critic: the share of relevant pages that it judges relevant.
+    """Estimate a critic's recall, the share of relevant pages that the critic judges relevant.
 
     Parameters
     ----------

@@ -121,8 +121,9 @@ class FocusedCritic:
     def example_words(self) -> dict[str, float]:
         """Return the words that best distinguish the examples of the topic from other pages.
 
-        The weight of a word is p log(p/q), as for keywords (`focuscrawl.knowledge`), where p is
-        its frequency in the relevant classes and q its frequency in the other classes.
+        The weight of a word is p log(p/q), as for keywords (`focuscrawl.knowledge`). Here, p is
+        the frequency of the word in the relevant classes, and q is the frequency in the other
+        classes.
 
         Returns
         -------
@@ -252,14 +253,14 @@ def is_few_shot(trained: TrainedCritic) -> bool:
 
 
 class WordReason(NamedTuple):
-    """A word of a page and how much the word adds to the log-odds of the topic."""
+    """A word of a page, and the amount that the word adds to the log-odds of the topic."""
 
     word: str
     weight: float
 
 
 class WordReasons(NamedTuple):
-    """The words of a page that add most to the log-odds of the topic, in descending order.
+    """The words of a page that change the log-odds of the topic most, in descending order.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ _UNKNOWN_FREQUENCY = 1e-7  # of a word or n-gram that is not in the list of a la
 
 
 def to_terms(bags: Sequence[Bag], languages: LanguageShares) -> Sequence[Bag]:
-    """Return bags of n-grams; bags of words stay as they are if the pages are in English."""
+    """Convert bags of words to bags of n-grams, unless the pages are in English."""
     if languages == ENGLISH:
         return bags
     read: list[Bag] = []
@@ -90,7 +90,7 @@ def detect_languages(
 ) -> LanguageShares:
     """Detect the languages of training pages and phrases.
 
-    The unlabelled pages together have the same weight as the examples together. The language of
+    All unlabelled pages together have the same weight as all examples together. The language of
     the phrases is used if no page has a detectable language, or if a phrase has non-ASCII letters.
     """
     found = [shares for bags in (unlabelled, examples) if (shares := _page_languages(bags))]
@@ -105,10 +105,10 @@ def detect_languages(
 
 
 def detect_title_language(words: Bag) -> str:
-    """Return the language of the words of many titles, headings and links; English if unclear.
+    """Detect the language of many titles, headings and links from their words; else English.
 
-    The thresholds are lower than those for pages, because titles have fewer everyday words than
-    running text.
+    The detection thresholds are lower than for pages, because titles have fewer everyday words
+    than running text.
     """
     return (
         detect_page_language(
@@ -194,7 +194,7 @@ def word_ngrams(word: str) -> tuple[str, ...]:
 
 
 def is_ngram(term: str) -> bool:
-    """Return whether a term is an n-gram of a word, which users would not understand."""
+    """Return whether a term is an n-gram of a word; users would not understand n-grams."""
     return term.startswith(_NGRAM_MARK)
 
 

@@ -40,8 +40,8 @@ _CONNECTION_FAILURES = (
 class BackoffMiddleware(Component):
     """Delays the queued URLs of a host that is busy or does not answer.
 
-    A host is delayed as long as its header ``Retry-After`` asks, or for a time that grows with
-    every failure. A host that keeps failing, or asks for too long a delay, is skipped until the
+    A host is delayed for the time in its header ``Retry-After``, or for a time that grows with
+    every failure. A host that keeps failing, or requests too long a delay, is skipped until the
     crawl is resumed. The middleware is between the downloader and Scrapy's retry middleware, so
     that a retried request waits in the frontier until its host is ready. Replays do not use the
     middleware `BackoffMiddleware`.

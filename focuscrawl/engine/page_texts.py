@@ -75,7 +75,7 @@ class TextVisit(Visit):
     def of(
         cls, visit: Visit, found: PageText | str | None = None, *, markdown: bool = False
     ) -> TextVisit:
-        """Return the item of a fetch; ``found`` is its text or the reason for a missing text."""
+        """Return the item of a fetch; ``found`` is the text, or the reason why there is none."""
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
             item.text_error = found
@@ -94,8 +94,8 @@ class PageTexts:
     """Extracts the texts of relevant pages in child processes, and stores them (`TextStore`).
 
     Pages whose text has to be extracted are queued like Scrapy items, so that
-    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. Before a crawl stops, it waits
-    until the last texts are extracted. The child processes have a lower priority than the crawl.
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. A crawl stops only when the last
+    texts are extracted. The child processes have a lower priority than the crawl.
 
     Raises
     ------
@@ -140,8 +140,8 @@ class PageTexts:
     async def extract(self, visit: PageVisit) -> PageText | str:
         """Return the text of a fetched page, or the reason why there is no text.
 
-        The parsed page is dropped before the extraction, because it needs several times the memory
-        of the response body.
+        The parsed page is dropped before the extraction, because a parsed page needs several times
+        the memory of the response body.
         """
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
@@ -209,7 +209,7 @@ class PageTexts:
 
 
 def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
-    """If texts are requested, check that they can be extracted, and allow a longer page queue.
+    """If texts are to be extracted, check that this is possible, and allow a longer page queue.
 
     Raises
     ------

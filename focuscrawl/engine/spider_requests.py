@@ -79,7 +79,7 @@ _HANDLED = "handle_httpstatus_list"
 
 
 def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a request's meta that is stored, so that a resumed crawl has it.
+    """Return the part of a request's meta that is stored for a resumed crawl.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class RequestFile:
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
         """Read the file that an earlier run wrote, and rewrite it without finished requests.
 
-        The result also contains requests whose page was fetched, but did not reach the spider. The
+        The result also contains requests whose page was fetched, but not passed to the spider. The
         last line may be incomplete if the earlier run was killed.
         """
         if not self._path.exists():
@@ -314,8 +314,8 @@ class SpiderRequests:
     repeated on purpose, and requests for fetched pages. Responses to requests that bypass the
     frontier are not judged or recorded, but count against the budget.
 
-    The callable ``failed`` is called when a request for a page fails, before the errback of the
-    request.
+    When a request for a page fails, the callable ``failed`` is called before the request's
+    errback.
     """
 
     def __init__(
@@ -339,7 +339,7 @@ class SpiderRequests:
             self._add_late(normalize(request.url) or request.url, request)
 
     def requeue(self, url_id: int, request: Request) -> None:
-        """Keep a request that was in flight and has to be sent again."""
+        """Keep a request that was in flight and must be sent again."""
         self._requests[url_id] = request
 
     def add(self, request: Request) -> bool:

@@ -98,7 +98,7 @@ class _PageSources(NamedTuple):
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
 ) -> list[Web]:
-    """Check whether a topic definition can be applied to a crawl, before a person judges pages.
+    """Check, before a person judges pages, whether a topic definition can be applied to a crawl.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """The file format of all models: critics, apprentices and path models.
 
 A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest
-contains the kind and format of the model, further facts, and the SHA-256 digests of every file and
-of the manifest itself. The files of a model contain no timestamps, so equal models have equal
-bytes. Reading a model runs no code from its files, and checks every digest.
+contains the kind and format of the model, facts about the model, and the SHA-256 digests of every
+file and of the manifest itself. The files of a model contain no timestamps, so equal models have
+equal bytes. Reading a model runs no code from its files, and checks every digest.
 """
 
 from __future__ import annotations

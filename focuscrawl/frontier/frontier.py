@@ -96,19 +96,19 @@ class BusyHostLink(NamedTuple):
 def halve_scores(
     scores: NDArray[np.float64], halvings: NDArray[np.integer[Any]]
 ) -> NDArray[np.float64]:
-    """Return scores that are halved some times, as `halve_score` does, float64 (n,)."""
+    """Halve each score as many times as `halvings` gives; see `halve_score`, float64 (n,)."""
     exponents = halvings.astype(np.int32)
     halved: NDArray[np.float64] = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
     return halved
 
 
 def halve_score(score: float, halvings: int) -> float:
-    """Return a score that is halved some times; a negative score is doubled as often."""
+    """Halve a score `halvings` times; double a negative score instead."""
     return math.ldexp(score, -halvings if score > 0.0 else halvings)
 
 
 class Frontier:
-    """Queued URLs by score, highest first; URLs with equal scores in the order of discovery.
+    """Queue of URLs, highest score first; URLs with equal scores are in the order of discovery.
 
     Each host has a heap of its queued links. A second heap sorts the hosts by the score of their
     best link. The method `pop` returns the best link among the hosts with a free slot, and spends
@@ -191,7 +191,7 @@ class Frontier:
         self._enqueue(url)
 
     def discount(self, url: int, halvings: int) -> bool:
-        """Halve the score of the queued `url`; return True if it was not halved as often before.
+        """Set how often the score of `url` is halved; return True if the number has changed.
 
         Parameters
         ----------
@@ -224,7 +224,7 @@ class Frontier:
         return SortedQueues.sort(present, halvings, state, host_of, urls=urls, scores=scores)
 
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
-        """Replace the queues by the result of `sort_queues`, except URLs removed meanwhile.
+        """Replace the queues by the result of `sort_queues`; leave out URLs removed meanwhile.
 
         The method blocks the event loop, and therefore contains no loop over all URLs. Each host
         offers the link that was its best link when the queues were sorted, and `pop` skips
@@ -274,7 +274,7 @@ class Frontier:
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
-        """Remove and return the best URL whose host has a free slot; None if no host has one.
+        """Remove and return the best URL whose host has a free slot; None if no slot is free.
 
         The returned URL is in flight until `release` is called.
         """

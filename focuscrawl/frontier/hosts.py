@@ -51,9 +51,9 @@ class NameTable:
 class Host:
     """The queued links of a host, and its politeness state (delay, requests in flight).
 
-    Links from the last sorting of the whole frontier are in a sorted list, and later links are in
-    a heap. An entry of the queue is outdated if its URL has left the queue or has another score.
-    Outdated entries stay in the queue, and are skipped.
+    Links that were queued at the last sorting of the whole frontier are in a sorted list, and
+    later links are in a heap. An entry of the queue is outdated if its URL has left the queue or
+    has another score. Outdated entries stay in the queue, and are skipped.
 
     Attributes
     ----------

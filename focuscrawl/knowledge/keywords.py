@@ -27,7 +27,7 @@ _UNINFORMATIVE = (OTHER, "good")  # names in topic paths that do not describe a 
 
 
 class WordCount(NamedTuple):
-    """Numbers of relevant and other pages with a word in their titles, headings or link texts."""
+    """Numbers of relevant and of other pages whose title, headings or link texts have a word."""
 
     relevant: int
     other: int

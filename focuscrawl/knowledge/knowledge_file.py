@@ -206,7 +206,7 @@ def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]
 
 @contextmanager
 def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a draft: a copy of a knowledge file, or a new file; on success, it replaces the file.
+    """Open a copy of a knowledge file, or a new file; on success, the copy replaces the file.
 
     Other processes that write the knowledge file wait until the file is replaced.
 

@@ -199,7 +199,7 @@ class ReachablePages:
         self._seeds = [] if whole is None else whole.page_indices(seeds)
 
     def budget(self, wanted: float, most: int) -> int:
-        """Return a budget; `wanted` is in fetches, or below 1 a share of the relevant pages."""
+        """Return a budget in fetches; a `wanted` below 1 is a share of the relevant pages."""
         if wanted >= 1:
             return int(wanted)
         if self._whole is None or self._relevance is None:

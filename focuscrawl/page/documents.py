@@ -79,7 +79,7 @@ class UnreadableError(Exception):
 
 
 class DocumentLink(NamedTuple):
-    """A link of a document, with normalised URL, link text and index of the text's DOM leaf."""
+    """A link of a document: normalised URL, link text, and index of the DOM leaf with the text."""
 
     url: str
     text: str

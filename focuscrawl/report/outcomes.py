@@ -33,6 +33,8 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+#: stop reasons of a person or a signal; None: killed
+STOPPED_EARLY = ("interrupted", "stopped", None)
 HARVEST_FELL = "harvest_fell"  #: stop reason of `FOCUSCRAWL_STOP_AT_ALARM`
 _RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
@@ -99,7 +101,7 @@ def is_error(name: str) -> bool:
 
 
 class RunState(NamedTuple):
-    """The state of a crawl, which says whether a process is running the crawl."""
+    """Whether a process runs a crawl, and the state of the process or the stop reason."""
 
     running: bool  #: a process holds the lock of the crawl's folder
     #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
@@ -211,6 +213,6 @@ class Milestone(NamedTuple):
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return in order the events that figures mark, except the start of the first run."""
+    """Return the events that figures mark, in order and without the start of the first run."""
     events = History(store).events(*_MILESTONES)
     return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

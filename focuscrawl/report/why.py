@@ -69,10 +69,10 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
-    """Describe URLs of busy hosts that were queued with better scores when a page was fetched.
+    """Describe the URLs with better scores that waited for busy hosts when a page was fetched.
 
-    The text counts URLs that were found before the fetch of the page, and that were fetched later
-    or are still queued. The function compares the last scores of these other URLs with the score
+    The text gives the number of URLs that were found before the fetch of the page and were fetched
+    later or are still queued. The function compares the last scores of these URLs with the score
     of the page.
 
     Parameters

@@ -70,7 +70,7 @@ class BucketUrls:
         return np.searchsorted(self.ids, ids)
 
     def known(self, ids: Ints) -> Bools:
-        """Return, for each URL id, whether the bucket of hosts contains the URL, bool (n,)."""
+        """Return for each URL id whether the bucket of hosts contains the URL, bool (n,)."""
         at = np.minimum(self.positions(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
@@ -97,7 +97,7 @@ class BucketUrls:
     # -- changes by a round -----------------------------------------------------------------
 
     def add_urls(self, names: pa.Table) -> None:
-        """Add the URLs of new links, and queue the seeds and redirect targets among the URLs."""
+        """Add the URLs of new links; queue those that are start pages or redirect targets."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
         rows = names.take(pa.array(first_row[~self.known(ids)])).select(_FIXED)

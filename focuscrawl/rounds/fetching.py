@@ -245,7 +245,7 @@ def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     A repeated call does nothing. The number of fetches is the number of selected URLs. But if a
     new URL on one of the bucket's hosts is found with a better score than a selected URL, the new
     URL is fetched instead. So a large round (batch of fetches) also follows links found in the
-    same round, which the model of the previous round scores.
+    same round. The model of the previous round scores these links.
 
     Returns
     -------

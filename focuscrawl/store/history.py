@@ -171,8 +171,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Repeated fetches that come between the first fetches of two pages are sorted: fetches
-        without new links come before fetches with new links.
+        Repeated fetches between the first fetches of two pages are sorted: those without new links
+        come before those with new links.
 
         Parameters
         ----------

@@ -26,7 +26,7 @@ class Evidence(Protocol):
     """Combines the scores of all links to a URL into one score of the URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Add scored links; return the URLs whose scores are new or have changed, with the scores.
+        """Add scored links; return the URLs with new or changed scores, and the scores.
 
         Parameters
         ----------

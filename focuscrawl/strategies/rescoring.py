@@ -79,7 +79,7 @@ class LinkSnapshot(NamedTuple):
 
 
 class LinkLog:
-    """A log of a crawl's fetches, pages and links, to which entries are only appended."""
+    """An append-only log of the fetches, pages and links of a crawl."""
 
     def __init__(self) -> None:
         self._fetched = GrowingArray(np.int64)  # URL of each fetch

@@ -90,7 +90,7 @@ class TopicDefinition:
     ) -> TopicDefinition:
         """Return the topic definition with more judgements, which replace earlier judgements.
 
-        Judged pages are no target pages any more.
+        Pages with a judgement are removed from the target pages.
         """
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
@@ -351,13 +351,13 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the topic definition with a class and all classes below marked as on topic."""
+    """Return the definition in which a class and all classes below it are marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the topic definition with a class and the classes below marked as off topic.
+    """Return the definition in which a class and all classes below it are not marked.
 
     If an ancestor of the class is marked as on topic, the ancestor's other descendants are marked
     instead.
@@ -418,7 +418,7 @@ def move_examples(
 
 
 def move_class(definition: TopicDefinition, path: str, new_path: str) -> TopicDefinition:
-    """Return the definition with a class, its subclasses and their marks at another path.
+    """Return the definition with a class, its subclasses and their marks moved to a new path.
 
     Parameters
     ----------

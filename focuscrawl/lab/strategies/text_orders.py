@@ -116,7 +116,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
 
     def use_model(self, model: TopicCentroid, pages: int) -> Scores:
-        """Use the centroid `model`; return new scores for links found after its computation."""
+        """Use the centroid `model`; return new scores of links found after its computation."""
         self._topic = model
         of_pages = self._terms.rows(self.log.n_pages)
         scores: dict[int, float] = {}
