@@ -144,7 +144,7 @@ def check_reachable(rule: StopExpression, targets: int) -> str | None:
     if rule.targets is None or targets_needed(targets, rule.targets) is not None:
         return None
     if not targets:
-        return f"stop rule `targets {rule.targets:g}` needs target pages: add -a targets=FILE"
+        return f"stop rule `targets {rule.targets:g}` needs target pages: name them with `targets`"
     least = next((n for n in range(targets, _MANY) if targets_needed(n, rule.targets)), _MANY)
     return (
         f"stop rule `targets {rule.targets:g}` needs at least {least} target pages, not "

@@ -33,6 +33,8 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+#: stop reasons of a person or a signal; None: killed
+STOPPED_EARLY = ("interrupted", "stopped", None)
 HARVEST_FELL = "harvest_fell"  #: stop reason of `FOCUSCRAWL_STOP_AT_ALARM`
 _RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
