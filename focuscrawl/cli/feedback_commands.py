@@ -34,14 +34,20 @@ from focuscrawl.feedback import (
     suggest,
     write_questions,
 )
-from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
+from focuscrawl.feedback.applying import load_crawl_definition
 from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
 from focuscrawl.feedback.teacher import KEY_VARIABLE
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
-from focuscrawl.topics import check_marked_classes, edit_definition, read_definition, training_urls
+from focuscrawl.topics import (
+    DEFINITION_FILE,
+    check_marked_classes,
+    edit_definition,
+    read_definition,
+    training_urls,
+)
 from focuscrawl.topics.definition import mark_class
 from focuscrawl.webs.opening import open_webs
 

@@ -13,7 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import update_lock, write_atomically
+from focuscrawl.foundation.files import safe_join, update_lock, write_atomically
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
+DEFINITION_FILE = "topic.toml"  #: name of the definition in a crawl's folder
 _TEXT_KEYS = ("critic", "web", "name", "description")
 _LIST_KEYS = ("topics", "words", "seeds", "good", "bad", "targets")
 _URL_KEYS = ("seeds", "good", "bad", "targets")
@@ -78,6 +79,11 @@ class TopicDefinition:
     def judged_urls(self) -> frozenset[str]:
         """URLs of all pages that the topic definition lists as good or bad."""
         return frozenset({*self.good, *self.bad})
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict ``good`` or ``bad`` of each judged page, by its URL."""
+        return dict.fromkeys(self.good, "good") | dict.fromkeys(self.bad, "bad")
 
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
@@ -134,6 +140,12 @@ def read_definition(path: str | Path) -> TopicDefinition:
     except ValueError as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
     return _parse_definition(str(path), content)
+
+
+def read_verdicts(crawl_dir: Path) -> dict[str, str]:
+    """Return the verdict ``good`` or ``bad`` of each judged page of a crawl, by its URL."""
+    path = safe_join(crawl_dir, DEFINITION_FILE)
+    return read_definition(path).verdicts if path.exists() else {}
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
