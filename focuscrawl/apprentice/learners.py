@@ -98,7 +98,7 @@ class Learner(ABC):
         return total + X.dot(weights)
 
     def predict(self, X: Instances) -> Floats:  # noqa: N803
-        """Return the predicted relevance, or probability of high relevance, float64 (n,)."""
+        """Return the predicted relevance (naive Bayes: probability of high relevance), (n,)."""
         return self.response(self.margin(X))
 
     @abstractmethod
@@ -463,7 +463,7 @@ class NaiveBayesLearner(Learner):
 def equal_boundary(y: Floats) -> float:
     """Return the label that divides labels most evenly into those up to it and those above.
 
-    Labels that are all the same cannot be split; the boundary is then 1/2.
+    If all labels are equal, no label divides them, and the result is 1/2.
     """
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:

@@ -223,7 +223,7 @@ def input_names(options: Options) -> tuple[str, ...]:
 
 
 def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return 1 for each dense input of an active feature group, and 0 for others, float64 (k,)."""
+    """Return 1 for each dense input of an active feature group, 0 for each other input, (k,)."""
     on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
     extra = len(input_names(options)) - len(INPUTS)
     return np.array([*on, *[True] * extra], np.float64)

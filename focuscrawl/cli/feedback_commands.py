@@ -180,7 +180,7 @@ def suggest_command(
     per_minute: int,
     web: str | None,
 ) -> None:
-    """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
+    """Choose pages of the crawl in CRAWL_DIR that you judge; apply your verdicts to the crawl.
 
     By default, the command chooses pages with an uncertain relevance that differ from pages judged
     before. With the option --kind, the command chooses top hubs, top authorities, or pages whose

@@ -180,7 +180,7 @@ def check_output(out: Path) -> None:
 def write_collection(
     collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
 ) -> list[Path]:
-    """Write the pages of an export completely or not at all; return the files or the folder.
+    """Write an export's pages completely or not at all; return the written files or folder.
 
     Parameters
     ----------

@@ -209,7 +209,7 @@ class MinHashIndex:
         self._order: deque[int] = deque()
 
     def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
-        """Return the earlier near-duplicate of a page; without one, add the page to the index.
+        """Return a page's earlier near-duplicate; if there is none, add the page to the index.
 
         Returns
         -------

@@ -300,7 +300,8 @@ def load_critic(
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
     """Load a trained critic as `load_critic` does, but never import a callable.
 
-    The function is for critic names in files, which may come from somebody else.
+    The function is for critic names that were read from files, because such files may come from
+    somebody else.
     """
     topics = _require_topics(topic)
     folder = find_model(spec)

@@ -46,7 +46,7 @@ _COPIED = (  # attributes of both `PageText` and `TextVisit`
 
 @dataclass(slots=True, kw_only=True)
 class TextVisit(Visit):
-    """A recorded fetch with the text of its page; the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
+    """A recorded fetch with its page's text; with ``FOCUSCRAWL_TEXT``, the Scrapy item of a fetch.
 
     The fields have the same meaning as the columns of an export (docs/how-to/export.md). The text
     fields are None for pages without text and for pages whose text is not extracted, such as
@@ -125,7 +125,7 @@ class PageTexts:
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     def needs_text(self, visit: PageVisit) -> bool:
-        """Tell whether a fetched page needs a text, by the rules of ``focuscrawl collect``."""
+        """Tell whether a page's text is extracted by the rules of ``focuscrawl collect``."""
         return (
             self._is_extracting
             and visit.view is not None

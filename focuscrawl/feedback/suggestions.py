@@ -93,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, one page of each of the `kinds` in turn.
+    """Choose pages to judge: in turn one page of each kind in `kinds`.
 
     If several pages of a host have the same title, only one of these pages is chosen.
 

@@ -104,7 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this object, or raise UserError if the file is for another topic or critic."""
+        """Return `self`; raise UserError if the file is for another topic or critic."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "

@@ -126,7 +126,7 @@ class PathStates:
         return Structure(edges, starts, groups)
 
     def link_states(self, label: int) -> Ints:
-        """Return the states of links to pages of the label with a given index."""
+        """Return the states of links to pages that have the label with a given index."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 

@@ -431,9 +431,9 @@ class Tables:
     ) -> None:
         """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Because files are merged, each row is written about log2(rounds) times [1]_. A task never
-        needs more memory than a table of 64 MiB takes. Files that were merged are kept until the
-        round of fetches is over (see `remove_obsolete`).
+        Because files are merged, each row is written about log2(n) times in n rounds [1]_. A task
+        never needs more memory than a table of 64 MiB takes. Files that were merged are kept until
+        the round of fetches is over (see `remove_obsolete`).
 
         Parameters
         ----------

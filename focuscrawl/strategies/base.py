@@ -245,7 +245,7 @@ class Strategy(ABC):
         return score
 
     def score_at_request(self, url: int, score: float) -> float:
-        """Return the score of a URL when its request is sent, by default the frontier's score.
+        """Return a URL's score when its request is sent; by default, it is the frontier's score.
 
         The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from the returned
         score. A strategy overrides the method `score_at_request` if the expected relevance of a

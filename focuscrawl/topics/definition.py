@@ -88,7 +88,7 @@ class TopicDefinition:
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the topic definition with more judgements, which replace earlier judgements.
+        """Return the topic definition with further judgements; they replace earlier judgements.
 
         Pages with a judgement are removed from the target pages.
         """
@@ -341,7 +341,7 @@ def class_tree(trained: TrainedCritic) -> Taxonomy:
 
 
 def count_examples(classes: Taxonomy) -> dict[str, int]:
-    """Return the number of examples of each class, including examples of the classes below."""
+    """Return the number of examples of each class, including examples of its subclasses."""
     counts: dict[str, int] = defaultdict(int)
     for path in reversed(classes.topics):  # children before parents
         counts[path] += len(classes.examples(path))
