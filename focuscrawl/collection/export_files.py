@@ -177,7 +177,7 @@ def _quoted(text: str) -> str:
 
 
 def check_output(out: Path) -> None:
-    """Raise `UserError` if an export cannot be written to `out`; call before pages are read."""
+    """Raise `UserError` if `out` cannot be written; must be called before pages are read."""
     if out.suffix and not _ending(out):
         raise UserError(
             f"{out} is not an export format: name a file that ends in {', '.join(ENDINGS)}, or a "
@@ -196,7 +196,7 @@ def check_output(out: Path) -> None:
 def write_collection(
     collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
 ) -> list[Path]:
-    """Write the pages of an export completely or not at all; return the files or the folder.
+    """Write an export's pages completely or not at all; return the written files or folder.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def check_not_empty(collection: Collection) -> None:
 
 
 def describe_skipped(collection: Collection) -> str:
-    """Return the numbers of skipped pages by reason, as a text; empty without such pages."""
+    """Return the numbers of skipped pages by reason as text; empty if no page was skipped."""
     return ", ".join(f"{n:,} {reason}" for reason, n in collection.skipped.most_common())
 
 
