@@ -96,7 +96,7 @@ def train(
     groups: str | None,
     **learner_and_evidence: str | None,
 ) -> None:
-    """Train an apprentice on the crawl in CRAWL_DIR, and save the apprentice in the folder --out.
+    """Train an apprentice on the crawl in CRAWL_DIR.
 
     By default, the new apprentice has the same options as the apprentice of the crawl. To change
     options of the apprentice, use --options with a JSON object, as in the setting

@@ -135,7 +135,7 @@ def train(
     settings: tuple[str, ...],
     **training: Any,
 ) -> None:
-    """Train a critic on example pages, and save the critic in the folder --out.
+    """Train a critic on example pages.
 
     For a critic of several topics, give a file LABELS that lists example pages. LABELS is a CSV
     file with the columns url, topic and (optionally) split, or a dump of the web directory Dmoz
@@ -291,7 +291,7 @@ def check(
     wrong: int | None,
     table: Path | None,
 ) -> None:
-    """Measure on labelled pages how well the critic CRITIC predicts the labels.
+    """Measure the accuracy of the critic CRITIC on labelled pages.
 
     CRITIC is the folder of a critic, a name in models/, or a Python callable (module:callable).
 
@@ -550,7 +550,7 @@ def _join_words(words: Sequence[str]) -> str:
 def quality(
     *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
 ) -> None:
-    """Measure the quality of the critic CRITIC by cross-validation on its training examples.
+    """Cross-validate the critic CRITIC on its training examples.
 
     The command prints the precision and recall of the critic at a relevance threshold of 0.5, and
     a reliability table. The command also prints the classes that the critic confuses, the words

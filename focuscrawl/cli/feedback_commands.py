@@ -87,7 +87,7 @@ _ANSWERS = common_options.path_option(
 @common_options.DEFINITION
 @_WEB
 def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
-    """Apply the topic definition TOPIC.toml to the crawl in CRAWL_DIR.
+    """Apply the topic definition TOPIC.toml to a crawl.
 
     The command trains a critic (page classifier), judges the fetched pages of the crawl again, and
     computes new scores of the queued URLs. If the crawl is running, the crawl itself judges the
@@ -112,7 +112,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Add the class CLASS to the relevant classes of the crawl in CRAWL_DIR.
+    """Add the class CLASS to the relevant classes of a crawl.
 
     CLASS is a class of the critic of the crawl, for example a class that the crawl proposed in a
     warning. The subclasses of CLASS become relevant as well. The crawl judges its fetched pages
@@ -190,7 +190,7 @@ def suggest_command(
     per_minute: int,
     web: str | None,
 ) -> None:
-    """Ask you to judge pages of the crawl in CRAWL_DIR, and apply your verdicts to the crawl.
+    """Ask you to judge pages of a crawl, and apply your verdicts.
 
     By default, the command chooses pages whose relevance is uncertain, and which differ from the
     pages that you have already judged. With the option --kind, the command chooses top hubs, top
@@ -284,7 +284,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further example pages, which have links to or from the pages in TOPIC.toml.
+    """Propose further examples for TOPIC.toml, found along links.
 
     The command proposes the most relevant pages to which good pages or start pages in TOPIC.toml
     link. With --crawl, the command also proposes pages that link to good pages or start pages. You

@@ -50,7 +50,7 @@ def knowledge() -> None:
     "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
 )
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
-    """Add the results of finished crawls of a topic to the knowledge file of the topic.
+    """Add the results of finished crawls to a knowledge file.
 
     Give the folders of the crawls in the order in which the crawls ran. If the knowledge file does
     not exist, the command creates the file. The command saves the knowledge file after it has

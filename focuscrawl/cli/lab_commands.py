@@ -113,10 +113,10 @@ def crawl_with_progress(
     help="Whether to open the report in the browser.",
 )
 def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
-    """Write a report with tables and figures on the results of `lab run` in the folder DIR.
+    """Write a report on the results of `focuscrawl lab run`.
 
-    The report is the HTML file report.html, which contains all figures. The command also writes
-    each figure to a PNG file.
+    The command reads the results from the folder DIR. The report is the HTML file report.html,
+    which contains all tables and figures. The command also writes each figure to a PNG file.
     """
     results = Results.open(folder)
     files = report_files(results, csv=csv)

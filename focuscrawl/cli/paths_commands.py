@@ -191,12 +191,13 @@ def training_options(command: Command) -> Command:
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
 ) -> None:
-    """Browse a site on the terminal, starting at START_URL, and record link paths to goal pages.
+    """Browse a site on the terminal, and record link paths.
 
-    Enter g to label the current page as a goal page, or f to label the current page as a dead end.
-    After g or f, the command saves the path to the current page, and returns to the previous page.
-    Enter `m LABEL` to label the current page as a milestone on the path to a goal page. On similar
-    sites, use the same label for milestones of the same kind.
+    The command first shows the page START_URL. Enter g to label the current page as a goal page,
+    or f to label the current page as a dead end. After g or f, the command saves the path to the
+    current page, and returns to the previous page. Enter `m LABEL` to label the current page as a
+    milestone on the path to a goal page. On similar sites, use the same label for milestones of
+    the same kind.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
@@ -347,7 +348,7 @@ def extract(
     random_state: int,
     out: Path,
 ) -> None:
-    """Extract link paths to labelled pages from a recording (WARC file) or from a crawl.
+    """Extract link paths from a recording (WARC file) or a crawl.
 
     The command `focuscrawl paths train` trains a path model on the extracted paths. For each goal
     page, the command extracts one of the shortest paths from the start page of the site to the
@@ -409,7 +410,7 @@ def extract(
 @common_options.out_option("New folder for the path model, such as models/NAME.", "FOLDER")
 @training_options
 def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOptions) -> None:
-    """Train a path model on the paths in PATHS.jsonl, and save the model in the folder --out.
+    """Train a path model on the link paths in PATHS.jsonl.
 
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people

@@ -187,7 +187,7 @@ def new(
 @common_options.DEFINITION
 @_example_options
 def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
-    """Add good or bad example pages to the topic definition TOPIC.toml."""
+    """Add good or bad example pages to TOPIC.toml."""
     if not good and not bad:
         raise UserError("no examples to add: give --good, --bad or --bookmarks")
     updated = edit_definition(definition, lambda known: known.with_judgements(good, bad))
@@ -248,7 +248,7 @@ def fetch(
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
-    """Train a critic (page classifier) for the topic that TOPIC.toml defines.
+    """Train a critic for the topic that TOPIC.toml defines.
 
     Without --web, the command fetches the example pages with a polite crawl, and saves the pages
     in the folder --crawl-dir.
@@ -280,12 +280,12 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
     "--examples", "Number of example URLs to print for each class.", 2, least=0
 )
 def tree(*, critic: str, under: str | None, examples: int) -> None:
-    """List the classes of the critic CRITIC, which is a folder or a name in models/.
+    """List the classes of the critic CRITIC.
 
-    For each class, the command prints the number of training examples and the URLs of some
-    examples. The number of training examples of a class includes the examples of its subclasses.
-    For a few-shot critic (trained on a few examples), the command also prints the phrases that
-    describe the topic.
+    CRITIC is the folder of a critic, or a name in models/. For each class, the command prints the
+    number of training examples and the URLs of some examples. The number of training examples of a
+    class includes the examples of its subclasses. For a few-shot critic (trained on a few
+    examples), the command also prints the phrases that describe the topic.
 
     \b
     focuscrawl topic tree models/demo
@@ -340,10 +340,11 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     "--n", "Maximum number of start pages that the command adds to TOPIC.toml.", 20
 )
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Search for start pages, and add the results that fit the topic best to TOPIC.toml.
+    """Search for start pages, and add the best pages to TOPIC.toml.
 
-    The command compares the title and description of each search result with the words in
-    TOPIC.toml, and with the most typical words of the critic's examples.
+    The command adds the search results that are most similar to the topic. The command compares
+    the title and description of each search result with the words in TOPIC.toml, and with the most
+    typical words of the critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json
@@ -417,10 +418,11 @@ def classify(
     folder: str | None,
     top: int,
 ) -> None:
-    """Predict the classes of pages, to find the classes that are relevant to your topic.
+    """Predict the classes of pages with a critic.
 
-    The command reads the pages from the recording --web, such as a WARC file. Without --web, the
-    command fetches the pages with a polite crawl, and saves the pages in the folder --crawl-dir.
+    The predicted classes show which classes of the critic are relevant to your topic. The command
+    reads the pages from the recording --web, such as a WARC file. Without --web, the command
+    fetches the pages with a polite crawl, and saves the pages in the folder --crawl-dir.
 
     \b
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz
@@ -479,7 +481,7 @@ def classify(
     "subclasses of relevant classes]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
-    """Move example pages of TOPIC.toml to subclasses, to other classes or to new classes.
+    """Move example pages of TOPIC.toml to other or new classes.
 
     PAGES.csv has the columns url and topic. The column topic of PAGES.csv contains the new class
     of each page, such as /Sports/Cycling. If PAGES.csv moves only some examples of a class to
@@ -506,7 +508,9 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
 @click.argument("path", metavar="CLASS")
 @click.argument("new_path", metavar="NEW_CLASS")
 def move(*, definition: Path, path: str, new_path: str) -> None:
-    """Move CLASS of TOPIC.toml, with the subclasses and examples of CLASS, to NEW_CLASS.
+    """Move the class CLASS in TOPIC.toml to NEW_CLASS.
+
+    The command also moves the subclasses and the examples of CLASS.
 
     \b
     focuscrawl topic move cycling.toml /Sports/Cycling /Transport/Cycling

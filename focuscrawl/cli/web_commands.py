@@ -33,9 +33,10 @@ def web() -> None:
     "--all-hosts", is_flag=True, help="List all hosts, not only the ten hosts with the most pages."
 )
 def info(warc: str, all_hosts: bool) -> None:
-    """Print how many pages and hosts a recording contains, and how often each HTTP status occurs.
+    """Print how many pages and hosts a recording contains.
 
-    The command also reports whether the recording is truncated.
+    The command also prints how often each HTTP status occurs, and whether the recording is
+    truncated.
     """
     opened = open_web(warc)
     urls = list(opened.urls())
@@ -55,7 +56,7 @@ def info(warc: str, all_hosts: bool) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 def urls(warc: str) -> None:
-    """Print all URLs of a recording, one per line, in the order of the recording."""
+    """Print the URLs of a recording, in the order of the recording."""
     for url in open_web(warc).urls():
         click.echo(url)
 
@@ -106,7 +107,9 @@ def get(warc: str, url: str, head: bool) -> None:
     metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
-    """Write an index of WARC files, with which a crawl can read all the files as one recording.
+    """Write an index of WARC files.
+
+    With the index, a crawl can read all the WARC files as one recording.
 
     \b
     focuscrawl web index pages-*.warc.gz --out pages.parquet
