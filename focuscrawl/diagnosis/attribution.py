@@ -107,12 +107,12 @@ class Diagnosis:
         )
 
     def sentence(self) -> str:
-        """Return the fall of the harvest rate and its cause as a sentence for a person."""
+        """Return the cause of the fall of the harvest rate as a sentence for a person."""
         if self.busy_host is not None:
             cause = f"the best links are on the busy host {self.busy_host}"
         else:
             cause = _EXPLANATIONS.get(self.cause, self.cause)
-        return f"The harvest rate fell from {self.before:.2f} to {self.now:.2f}: {cause}."
+        return f"The harvest rate has fallen: {cause}."
 
     def describe(self) -> str:
         """Return the fall of the harvest rate, its cause and the proposed classes in one line."""
