@@ -64,7 +64,7 @@ _CHUNK = 1 << 18  # bytes
 _N_JOBS = 10  # shown
 _N_ROWS = 5  # of a preview
 _FIRST_COLUMNS = ("url", "title", "text", "relevance", "verdict")  # of a preview, if they exist
-_NUMBER = re.compile(r"-?\d+\.\d{4,}")
+_NUMBER = re.compile(r"-?\d+\.\d+")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d):\d\d\S*")
 _N_CARDS = 5  # pages shown before an export
 _LEAST = "0.5"  # default of the minimum relevance
@@ -262,7 +262,7 @@ EXPORTS = {
         Export(
             "knowledge",
             "Knowledge",
-            "Seeds, words and link model for the next crawl of the topic. Each finished crawl is "
+            "Start pages, words and link model for the next crawl of the topic. Each finished crawl is "
             "added once.",
             "Save for the next crawl",
             _knowledge_command,

@@ -92,7 +92,7 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     if abs(meaning) >= _SMALLEST:
         near = "close to" if meaning > 0 else "far from"
         found.append(f"In its meaning, the whole text is {near} the topic.")
-    if relevance > RELEVANT or not (on or meaning >= _SMALLEST):
+    if relevance > RELEVANT or off or not (on or meaning >= _SMALLEST):
         return found
     if abs(relevance - empty) < _SAME:
         found.append(

@@ -137,6 +137,8 @@ def test_a_verdict_against_words_for_the_topic_is_explained() -> None:
         "This is not enough: the relevance rises from 0.02 (a page without words) only to 0.37, "
         "and a relevant page has more than 0.5."
     )
+    against = WordReasons([], [WordReason("cooking", -0.3)], 0.7, 0.02).to_dict()
+    assert "not enough" not in describe_reasons(0.37, against)[-1]
     assert describe_reasons(0.02, words)[-1] == (
         "The main text says too little about the topic, so the critic (classifier) judges the "
         "page like a page without words."
