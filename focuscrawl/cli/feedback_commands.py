@@ -180,7 +180,7 @@ def suggest_command(
     per_minute: int,
     web: str | None,
 ) -> None:
-    """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
+    """Choose pages of the crawl in CRAWL_DIR that you judge; apply your verdicts to the crawl.
 
     By default, the command chooses pages with an uncertain relevance that differ from pages judged
     before. With the option --kind, the command chooses top hubs, top authorities, or pages whose
@@ -272,7 +272,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples: pages that link to examples of TOPIC.toml, and their targets.
+    """Propose further examples: pages that link to, or are linked from, those in TOPIC.toml.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

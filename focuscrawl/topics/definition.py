@@ -88,7 +88,7 @@ class TopicDefinition:
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the topic definition with more judgements, which replace earlier judgements.
+        """Return the topic definition with further judgements; they replace earlier judgements.
 
         Pages with a judgement are removed from the target pages.
         """
@@ -341,7 +341,7 @@ def class_tree(trained: TrainedCritic) -> Taxonomy:
 
 
 def count_examples(classes: Taxonomy) -> dict[str, int]:
-    """Return the number of examples of each class, including examples of the classes below."""
+    """Return the number of examples of each class, including examples of its subclasses."""
     counts: dict[str, int] = defaultdict(int)
     for path in reversed(classes.topics):  # children before parents
         counts[path] += len(classes.examples(path))
@@ -351,13 +351,13 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the definition in which a class and all classes below it are marked as on topic."""
+    """Return a copy of the definition with a class and its subclasses marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the definition in which a class and all classes below it are not marked.
+    """Return a copy of the definition without the marks of a class and its subclasses.
 
     If an ancestor of the class is marked as on topic, the ancestor's other descendants are marked
     instead.
