@@ -88,13 +88,13 @@ def check_small_screen(page: Page, root: str) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page.set_viewport_size({"width": 390, "height": 844})
     crawl = "crawls/crawls/demo"
-    file = page.request.get(f"{root}api/v1/{crawl}/take-home").json()["files"][0]["name"]
-    sheet = f"{crawl}/take-home/datasheet?file={file}"
+    file = page.request.get(f"{root}api/v1/{crawl}/exports").json()["files"][0]["name"]
+    sheet = f"{crawl}/exports/datasheet?file={file}"
     for path in (
         "",
         "crawls/new",
         f"{crawl}/live",
-        f"{crawl}/take-home",
+        f"{crawl}/exports",
         sheet,
         f"{crawl}/report",
     ):
