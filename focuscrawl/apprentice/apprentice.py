@@ -303,7 +303,7 @@ class Apprentice:
     # -- resuming ------------------------------------------------------------------------
 
     def state(self, update: ApprenticeUpdate) -> bytes:
-        """Return the state that `load` needs; call `state` right after `adopt`."""
+        """Return the state for `load`; this method must be called right after `adopt`."""
         buffer = self.memory.buffer
         since = buffer.judged.latest(buffer.n_added - update.snapshot.judged_ever)
         return join_packs(

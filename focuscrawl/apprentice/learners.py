@@ -103,7 +103,7 @@ class Learner(ABC):
 
     @abstractmethod
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the weights of hashed features; the weights of dense inputs and intercept.
+        """Return two arrays: weights of hashed features; weights of dense inputs and intercept.
 
         An untrained learner returns the prior weights.
         """
@@ -495,7 +495,7 @@ def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
 
 
 def select_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names start with a two-letter `prefix`; shorten the names by it."""
+    """Return the arrays whose names start with `prefix` (two letters), without the prefix."""
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 

@@ -185,7 +185,7 @@ class Options:
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return a copy whose options that determine the model are those in `kept`."""
+        """Return a copy; its options that determine the model are taken from `kept`."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "buckets", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 

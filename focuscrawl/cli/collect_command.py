@@ -34,7 +34,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
 @click.command()
 @common_options.CRAWL_DIR
 @common_options.out_option(
-    "Export file (.parquet, .jsonl, .csv or .warc.gz), or a new folder for Markdown files."
+    "Export file (.parquet, .jsonl, .csv, .warc.gz or .wacz), or a new folder for Markdown files."
 )
 @common_options.float_option(
     "--min-relevance", "Lowest relevance (0 to 1) of exported pages.", 0.5, max=1

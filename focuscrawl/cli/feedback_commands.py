@@ -272,7 +272,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples: pages that link to examples of TOPIC.toml, and their targets.
+    """Propose further examples: pages that link to, or are linked from, those in TOPIC.toml.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

@@ -144,7 +144,7 @@ def is_sketch(signature: bytes) -> bool:
 
 
 def shorten(signature: bytes) -> bytes:
-    """Return the lowest byte of each hash of a MinHash; it rarely is the same in other hashes."""
+    """Return the lowest byte of each hash of a MinHash, which tells most hashes apart."""
     return signature[::4] if is_sketch(signature) else signature
 
 

@@ -83,7 +83,7 @@ _KMEANS_RUNS = 3
 
 
 class Scorer(NamedTuple):
-    """Linear scorer of page vectors; scores are standard deviations above the unlabelled mean.
+    """Linear scorer of page vectors, standardised by the mean and spread of unlabelled pages.
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ def detect_languages(
 
 
 def detect_title_language(words: Bag) -> str:
-    """Detect the language of many titles, headings and links from their words; else English.
+    """Detect the language of many titles, headings and links by their words; default: English.
 
     The detection thresholds are lower than for pages, because titles have fewer everyday words
     than running text.

@@ -94,8 +94,8 @@ class PageTexts:
     """Extracts the texts of relevant pages in child processes, and stores them (`TextStore`).
 
     Pages whose text has to be extracted are queued like Scrapy items, so that
-    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. A crawl stops only when the last
-    texts are extracted. The child processes have a lower priority than the crawl.
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. A crawl stops only after the
+    last texts have been extracted. The child processes have a lower priority than the crawl.
 
     Raises
     ------

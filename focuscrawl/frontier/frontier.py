@@ -96,7 +96,7 @@ class BusyHostLink(NamedTuple):
 def halve_scores(
     scores: NDArray[np.float64], halvings: NDArray[np.integer[Any]]
 ) -> NDArray[np.float64]:
-    """Halve each score as many times as `halvings` gives; see `halve_score`, float64 (n,)."""
+    """Return `scores`, each halved as often as in `halvings` (see `halve_score`), float64 (n,)."""
     exponents = halvings.astype(np.int32)
     halved: NDArray[np.float64] = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
     return halved

@@ -55,9 +55,9 @@ class PathStates:
         """Return the states of a chain model for paths in which every page has a label.
 
         Any page label may follow any other page label. The chain model learns how often failure
-        pages follow failure pages, and other evidence can outweigh this frequency. If failure
-        pages could lead only to failure pages, then after one page that resembles a failure page,
-        the model would label all later pages of the path as failure pages.
+        pages follow failure pages, and other evidence can outweigh this frequency. If only failure
+        pages could follow a failure page, one page that resembles a failure page would make the
+        model label all later pages of its path as failure pages.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)

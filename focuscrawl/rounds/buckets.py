@@ -196,7 +196,7 @@ class RoundUrls(UrlTable):
                 yield number
 
     def set_foreign_score(self, number: int, score: float) -> None:
-        """Leave a URL that the current round of fetches may not fetch to later rounds."""
+        """Leave a URL to later rounds of fetches, because the current round may not fetch it."""
         if score == math.inf:
             self.first.add(number)
 

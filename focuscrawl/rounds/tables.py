@@ -215,7 +215,7 @@ class Tables:
             return source.tell() - first
 
     def read_copy(self, name: str, path: Path, first: int = 0) -> None:
-        """Copy a file of the tables to a local file; overwrite it from the byte `first` on."""
+        """Copy a file of the tables to a local file, from the local file's byte `first` on."""
         with (
             self._reporting_access_errors(name),
             path.open("r+b" if path.exists() else "wb") as target,

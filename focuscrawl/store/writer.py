@@ -67,7 +67,7 @@ class StoreWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether too many records wait to be written, so that the crawl should fetch no page."""
+        """Whether so many records wait to be written that the crawl should pause fetching."""
         return self._queue.qsize() >= self._backlog
 
     @property

@@ -306,7 +306,7 @@ class Strategy(ABC):
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split a page's memo into one memo per group of links, by default the whole memo.
+        """Return one memo per group of a page's links; by default, each is the whole memo.
 
         The method `split_memo` may run in any thread.
 

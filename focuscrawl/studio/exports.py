@@ -37,7 +37,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
-from focuscrawl.webs.warc_reading import WarcScan
+from focuscrawl.webs.wacz import RecordingScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,6 +56,7 @@ FORMATS = {
     "csv": (".csv", "CSV", "A table for spreadsheets."),
     "markdown": ("", "Markdown", "One text file per page, to read and to search."),
     "warc": (".warc.gz", "WARC", "The original responses of the servers, for web archives."),
+    "wacz": (".wacz", "WACZ", "The same in one file that ReplayWeb.page displays."),
 }
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
@@ -441,7 +442,7 @@ def _preview_parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _preview_warc(path: Path, file: BinaryIO) -> dict[str, Any]:
-    records = [*islice(WarcScan(path, file), _N_ROWS)]
+    records = [*islice(RecordingScan(path, file), _N_ROWS)]
     return _table(
         ["record", "URL", "date", "bytes"],
         [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
@@ -492,4 +493,5 @@ _PREVIEWS = {
     ".parquet": _preview_parquet,
     ".gz": _preview_warc,
     ".warc": _preview_warc,
+    ".wacz": _preview_warc,
 }

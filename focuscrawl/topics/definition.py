@@ -351,13 +351,13 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the definition in which a class and all classes below it are marked as on topic."""
+    """Return a copy of the definition with a class and its subclasses marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the definition in which a class and all classes below it are not marked.
+    """Return a copy of the definition without the marks of a class and its subclasses.
 
     If an ancestor of the class is marked as on topic, the ancestor's other descendants are marked
     instead.
