@@ -107,17 +107,18 @@ class Diagnosis:
         )
 
     def sentence(self) -> str:
-        """Return the fall of the harvest rate and its cause as a sentence for a person."""
+        """Return the cause of the fall of the harvest rate as a sentence for a person."""
+        return f"The harvest rate has fallen: {self._reason()}."
+
+    def _reason(self) -> str:
         if self.busy_host is not None:
-            why = f"the best links are on the busy host {self.busy_host}"
-        else:
-            why = _EXPLANATIONS.get(self.cause, self.cause)
-        fall = f"from {self.before:.2f} to {self.now:.2f}"
-        return f"The harvest rate fell {fall} ({self.cause}): {why}."
+            return f"the best links are on the busy host {self.busy_host}"
+        return _EXPLANATIONS.get(self.cause, self.cause)
 
     def describe(self) -> str:
         """Return the fall of the harvest rate, its cause and the proposed classes in one line."""
-        parts = [self.sentence()]
+        fall = f"from {self.before:.2f} to {self.now:.2f} ({self.cause})"
+        parts = [f"The harvest rate fell {fall}: {self._reason()}."]
         if self.busy_host is not None:
             parts.append("Set a larger FOCUSCRAWL_PATIENCE to wait for the host.")
         if self.lost_to:
