@@ -162,8 +162,8 @@ class Distiller:
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return the authority scores that unfetched pages would have if they were relevant.
 
-        The result for a page is its authority score before scaling, computed as if its relevance
-        were 1.
+        The result for a page is the authority score that the page would have before scaling if its
+        relevance were 1.
 
         Parameters
         ----------
@@ -244,7 +244,7 @@ class Sites:
 
 @cache
 def registered_domain(host: str) -> str:
-    """Return the registered domain of a host; the host itself if its suffix is not public.
+    """Return the registered domain of a host, or the host itself if its suffix is not public.
 
     The public suffix list of `tldextract` is used offline, including private suffixes such as
     ``github.io``.

@@ -60,7 +60,7 @@ class PlainCsvItemExporter(CsvItemExporter):
 
 
 class PlainXmlItemExporter(XmlItemExporter):
-    """Feed exporter for well-formed XML, without characters that XML does not allow."""
+    """Feed exporter for well-formed XML; leaves out characters that XML does not allow."""
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return the value of a field without characters that XML does not allow."""

@@ -134,7 +134,7 @@ class RecordPipeline(Component):
         return item
 
     async def record_dropped(self, item: Any) -> None:
-        """Record a fetch that another pipeline has dropped, or failed to process."""
+        """Record a fetch whose item another pipeline has dropped or failed to process."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
             await self._visit_lock.acquire(item)
             self._record(item)

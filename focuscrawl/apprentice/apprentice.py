@@ -63,8 +63,9 @@ class Apprentice:
     first training, the prior weights of the inputs (`PRIOR_WEIGHTS`) determine the scores of
     queued URLs.
 
-    Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
-    the directory" of a URL never includes the relevance of the URL's own page.
+    Training uses the values that the numeric inputs of a URL had when the URL was fetched. The
+    input "relevance rate of the directory" of a URL never includes the relevance of the URL's own
+    page.
 
     Attributes
     ----------
@@ -302,7 +303,7 @@ class Apprentice:
     # -- resuming ------------------------------------------------------------------------
 
     def state(self, update: ApprenticeUpdate) -> bytes:
-        """Return the state that `load` needs; call `state` right after `adopt`."""
+        """Return the state for `load`; this method must be called right after `adopt`."""
         buffer = self.memory.buffer
         since = buffer.judged.latest(buffer.n_added - update.snapshot.judged_ever)
         return join_packs(

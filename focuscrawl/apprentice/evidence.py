@@ -126,7 +126,11 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return two masks: the alias with the query is fetched; only that without it is."""
+        """Return two masks of URLs with fetched aliases.
+
+        The first mask is for URLs whose alias with the query was fetched. The second mask is for
+        URLs of which only the alias without the query was fetched.
+        """
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same

@@ -232,7 +232,7 @@ class JudgedUrls(NamedTuple):
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
-        """Return the last `n` judged URLs, or all if fewer URLs were judged."""
+        """Return the last `n` judged URLs, or all judged URLs if there are fewer than `n`."""
         first = max(0, len(self.urls) - n)
         return JudgedUrls._make(column[first:] for column in self)
 

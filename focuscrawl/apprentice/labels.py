@@ -85,10 +85,11 @@ class TunnelRewards:
 
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
-    G(v) is the index of a branching bandit (Weiss 1988): fetching a page offers new choices. A
-    relevant page has the reward 1 before the pages that it links to are fetched. The reward of an
-    irrelevant page exceeds its relevance if the page leads to relevant pages. With the parameter s
-    = 2, an irrelevant page that leads to a single relevant page has only the reward 1/4.
+    G(v) is the index of a branching bandit (Weiss 1988), in which each choice (a fetch) offers new
+    choices. A relevant page has the reward 1 before the pages that it links to are fetched. The
+    reward of an irrelevant page exceeds its relevance if the page leads to relevant pages. With
+    the parameter s = 2, an irrelevant page that leads to a single relevant page has only the
+    reward 1/4.
     """
 
     def __init__(self) -> None:

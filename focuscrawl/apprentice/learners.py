@@ -98,12 +98,12 @@ class Learner(ABC):
         return total + X.dot(weights)
 
     def predict(self, X: Instances) -> Floats:  # noqa: N803
-        """Return the predicted relevance, or probability of high relevance, float64 (n,)."""
+        """Return the predicted relevance (naive Bayes: probability of high relevance), (n,)."""
         return self.response(self.margin(X))
 
     @abstractmethod
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the weights of hashed features; the weights of dense inputs and intercept.
+        """Return two arrays: weights of hashed features; weights of dense inputs and intercept.
 
         An untrained learner returns the prior weights.
         """
@@ -463,7 +463,7 @@ class NaiveBayesLearner(Learner):
 def equal_boundary(y: Floats) -> float:
     """Return the label that divides labels most evenly into those up to it and those above.
 
-    Labels that are all the same cannot be split; the boundary is then 1/2.
+    If all labels are equal, no label divides them, and the result is 1/2.
     """
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
@@ -495,7 +495,7 @@ def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
 
 
 def select_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names start with a two-letter `prefix`; shorten the names by it."""
+    """Return the arrays whose names start with `prefix` (two letters), without the prefix."""
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 

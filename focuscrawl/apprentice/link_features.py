@@ -1,4 +1,4 @@
-"""Features of a link: words around the link, words of the URL, site relation, links nearby."""
+"""Features of a link: words around it, words of its URL, relation of its sites, links nearby."""
 
 from __future__ import annotations
 

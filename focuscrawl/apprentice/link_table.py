@@ -286,7 +286,7 @@ class LinkTable:
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
     def features_of_urls(self, urls: Ints) -> SparseRows:
-        """Return the hashed features of URLs; a thread may call this while another calls `add`.
+        """Return the hashed features of URLs; may run while another thread calls `add`.
 
         In a crawl in rounds (batches of fetches), the method `add` may replace the features of a
         queued URL.

@@ -93,7 +93,7 @@ class CrawlMemory:
         self.observed += 1
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round (batch of fetches) if its URL has known links."""
+        """Record a fetch of an earlier round (batch of fetches) if links to its URL are known."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
             return  # `observe` has recorded this fetch
@@ -103,7 +103,7 @@ class CrawlMemory:
             self._apply_outcome(url, keys, relevance)
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> int:
-        """Add a page and, unless `forget`, its links; return the position of its first link."""
+        """Add a page and its links (with `forget`, no links); return its first link's position."""
         is_new = self._keys(url) is None
         first = len(self.table)
         self.table.add(url, features, forget=forget)

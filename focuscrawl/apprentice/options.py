@@ -185,7 +185,7 @@ class Options:
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return a copy whose options that determine the model are those in `kept`."""
+        """Return a copy; its options that determine the model are taken from `kept`."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "buckets", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
@@ -223,7 +223,7 @@ def input_names(options: Options) -> tuple[str, ...]:
 
 
 def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return 1 for each dense input of an active feature group, and 0 for others, float64 (k,)."""
+    """Return 1 for each dense input of an active feature group, 0 for each other input, (k,)."""
     on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
     extra = len(input_names(options)) - len(INPUTS)
     return np.array([*on, *[True] * extra], np.float64)

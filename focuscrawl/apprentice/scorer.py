@@ -189,7 +189,7 @@ class Scorer:
         }
 
     def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return the distinct hashed features of a URL, and what each adds to the score."""
+        """Return the distinct hashed features of a URL, and each feature's part of the score."""
         instances, _ = make_instances(
             self.table,
             len(self.table),

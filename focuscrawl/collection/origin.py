@@ -21,6 +21,7 @@ from focuscrawl.page.walk import parse_tree
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
+from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -241,6 +242,7 @@ class Origin:
     completeness: RecallEstimate | None = None
     targets: tuple[str, ...] = ()  #: URLs of the target pages of the crawl
     critic: CriticQuality = _UNKNOWN
+    verdicts: Mapping[str, str] = field(default_factory=dict)  #: ``good`` or ``bad``, by URL
 
     @classmethod
     def of(
@@ -259,6 +261,7 @@ class Origin:
             completeness=summary.completeness,
             targets=tuple(target_states(store, folder)),
             critic=get_critic_quality(summary.identity, folder, webs, progress),
+            verdicts=read_verdicts(folder),
         )
 
 

@@ -60,7 +60,7 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
 @click.argument("keywords")
 @click.argument("urls", metavar="[URL]...", nargs=-1)
 @common_options.out_option(
-    "Export file (.parquet, .jsonl, .csv or .warc.gz), or a new folder for Markdown files."
+    "Export file (.parquet, .jsonl, .csv, .warc.gz or .wacz), or a new folder for Markdown files."
 )
 @common_options.integer_option("--pages", "Maximum number of pages to fetch.", 500)
 @click.option(

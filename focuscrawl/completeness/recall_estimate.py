@@ -127,7 +127,7 @@ class LinkCalibration:
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probability that a link leads to a relevant page, for each link.
+        """Return for each link the probability that the link leads to a relevant page.
 
         Parameters
         ----------

@@ -115,7 +115,7 @@ class StopExpression:
     def describe(
         self, reason: str, estimate: RecallEstimate | None, found: TargetCounts | None = None
     ) -> str:
-        """Return a text that says which rule stopped the crawl, and the numbers that it compared.
+        """Return as text the rule that stopped the crawl, and the numbers that the rule compared.
 
         Parameters
         ----------

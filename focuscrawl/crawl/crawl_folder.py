@@ -246,14 +246,14 @@ class FileControl:
             self._write(self.command, budget)
 
     def clear_command(self, command: Command) -> None:
-        """Remove an executed stop command from the control file, unless it has changed since."""
+        """Remove an executed stop command from the control file, unless it has been replaced."""
         if command is Command.STOP and self.command is Command.STOP:
             with self._changing():
                 if self.command is Command.STOP:
                     self._path.unlink(missing_ok=True)
 
     def clear_budget(self, budget: int) -> None:
-        """Remove an applied budget from the control file, unless it has changed since."""
+        """Remove an applied budget from the control file, unless it has been replaced."""
         with self._changing():
             if self.budget == budget:
                 self._write(self.command, None)

@@ -107,8 +107,9 @@ class Distilling(Part):
     """Runs the distiller in a background thread, and raises the scores of links on the top hubs.
 
     A raised URL gets the score infinity, like a start page. The crawl fetches raised URLs before
-    all URLs with finite scores, and training of the strategy does not change their scores. Between
-    two runs of the distiller, at most a fifth of the fetches are raised URLs.
+    all URLs with finite scores, and training of the strategy does not change the score of a raised
+    URL. Between two runs of the distiller, at most a fifth of the fetches are fetches of raised
+    URLs.
 
     In a replay (crawl of saved pages), the result of the distiller takes effect a fixed number of
     fetches after the distiller started. In a replay, the distiller does not start from the scores
@@ -325,7 +326,7 @@ class HubRevisits(Distilling):
         return visit
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue the top hubs to be fetched again, limited to a fifth of all fetches."""
+        """Queue the top hubs again, so that at most a fifth of all fetches are revisits."""
         crawl = self._crawl
         if not crawl.config.revisit_hubs:
             return []

@@ -144,7 +144,7 @@ def is_sketch(signature: bytes) -> bool:
 
 
 def shorten(signature: bytes) -> bytes:
-    """Return the lowest byte of each hash of a MinHash; it rarely is the same in other hashes."""
+    """Return the lowest byte of each hash of a MinHash, which tells most hashes apart."""
     return signature[::4] if is_sketch(signature) else signature
 
 
@@ -209,7 +209,7 @@ class MinHashIndex:
         self._order: deque[int] = deque()
 
     def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
-        """Return the earlier near-duplicate of a page; without one, add the page to the index.
+        """Return a page's earlier near-duplicate; if there is none, add the page to the index.
 
         Returns
         -------

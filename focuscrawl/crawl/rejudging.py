@@ -475,7 +475,7 @@ class TopicChange(Part):
         self._next_check = -math.inf
 
     def poll(self, now: float) -> bool:
-        """Check whether a topic change was requested; start the thread, or apply its result."""
+        """Start the background thread for a requested topic change; apply the thread's result."""
         if self._future is not None and self._future.done():
             done, self._future = self._future, None
             self._crawl.reloading = False

@@ -245,7 +245,7 @@ class CrawlState:
         self._not_modified += status == NOT_MODIFIED
 
     def count_bypass(self, url: str) -> None:
-        """Count a request that bypassed the frontier against the budget."""
+        """Count a request that bypassed the frontier as spent budget."""
         self.count_refetch(200)
         self.record_event(BYPASSED, url)
 

@@ -76,7 +76,7 @@ class Completeness(Part):
         self._due = FIRST_ESTIMATE
 
     def add_start_pages(self, n: int) -> None:
-        """Apply no stop rule to estimates before `n` new start pages have been fetched."""
+        """Let stop rules ignore estimates until `n` new start pages have been fetched."""
         self._valid_from = self._estimator.fetched + n
 
     def restore(self, fetch: RestoredFetch) -> None:

@@ -249,7 +249,7 @@ class LogisticModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of the link text model are relevant, as subclasses of `marked`."""
+        """Return which classes of the link text model are at or below the `marked` classes."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
         return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 

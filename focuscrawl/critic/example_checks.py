@@ -98,7 +98,7 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return, in random order, pages that the critic judged relevant, without examples."""
+        """Return pages that the critic judged relevant, in random order and without examples."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
@@ -357,7 +357,7 @@ class ShareEstimate(NamedTuple):
 
 
 def too_few_message(examples: int) -> str:
-    """Return a message if there are too few good examples to measure a critic, else ""."""
+    """Return a message if the good examples are too few to measure a critic, or else ""."""
     if examples >= MIN_EXAMPLES:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"

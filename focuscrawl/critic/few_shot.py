@@ -83,7 +83,7 @@ _KMEANS_RUNS = 3
 
 
 class Scorer(NamedTuple):
-    """Linear scorer of page vectors; scores are standard deviations above the unlabelled mean.
+    """Linear scorer of page vectors, standardised by the mean and spread of unlabelled pages.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ def vectorize_pages(
     embeddings: bool,
     languages: LanguageShares = ENGLISH,
 ) -> tuple[PageVectors, TrainingPages]:
-    """Fit `PageVectors` to pages, and compute the vectors; parameters as in `fit_few_shot`."""
+    """Fit `PageVectors` to pages and compute the vectors; `fit_few_shot` describes parameters."""
     kept = {form for phrase in phrases for word in phrase for form in word_forms(word, languages)}
     kept.update(*good, *bad)
     vectors = PageVectors.fit(unlabelled, kept, embeddings=embeddings, languages=languages)
@@ -346,8 +346,8 @@ def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
 
     The clusters of off-topic pages are the off-topic classes of the model that judges link texts.
     A single off-topic class would contain the words of every other topic, each with a very low
-    frequency. With a single off-topic class, words of other topics would hardly count against the
-    topic.
+    frequency. So with a single off-topic class, words of other topics would hardly be evidence
+    against the topic.
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class Subwords(NamedTuple):
 
     @classmethod
     def from_lengths(cls, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> Subwords:
-        """Divide subword `ids` among words; `lengths` (n_words,) are the numbers of subwords."""
+        """Divide subword `ids` among words; `lengths` (n_words,) has each word's subword count."""
         return cls(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 

@@ -7,10 +7,10 @@ words has the share `TOPIC_WORD_SHARE`, and the background has the remaining sha
 
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
-The distribution q(t) gives all phrases of the user the same probability, and all words of a phrase
-the same share of it. The log-odds of a page are a sum over the words of the page. A word of the
-user's phrases counts for the topic; the rarer the word is in the language, the more it counts.
-Every word that is not in the user's phrases counts a little against the topic.
+The distribution q(t) gives all phrases of the user the same probability, which is divided equally
+among the words of the phrase. The log-odds of a page are a sum over the words of the page. A word
+of the user's phrases counts for the topic; the rarer the word is in the language, the more it
+counts. Every word that is not in the user's phrases counts a little against the topic.
 """
 
 from __future__ import annotations

@@ -357,7 +357,7 @@ def _digest_examples(usable: Sequence[LabelledBag]) -> str:
 
 
 def parse_topic_name(name: str | None) -> str:
-    """Return the topic path of the class that a user names; ``/good`` if the name is None.
+    """Return the topic path of the class that a user names; return ``/good`` if `name` is None.
 
     Raises
     ------

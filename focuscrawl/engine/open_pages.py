@@ -81,7 +81,7 @@ class OpenPages:
         ]
 
     def mark_followed(self, url_id: int, url: str) -> None:
-        """Record that a link of a kept page is followed without a request of the callback."""
+        """Record that the crawl follows a link of a kept page without a callback's request."""
         self._pages[url_id].followed.add(url)
 
     def add_request(self, url_id: int, request: Request) -> None:

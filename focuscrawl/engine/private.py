@@ -313,7 +313,7 @@ def spider_names(process: CrawlerProcessBase) -> list[str]:
 
 
 def has_failed_to_start(process: CrawlerProcessBase) -> bool:
-    """Tell whether setting up a Scrapy crawler of the process failed.
+    """Tell whether the set-up of any Scrapy crawler in the process failed.
 
     The function uses ``process.bootstrap_failed``.
     The function is needed until Scrapy documents ``process.bootstrap_failed``.

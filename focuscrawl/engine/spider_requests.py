@@ -272,9 +272,9 @@ class RequestWords:
 class SitemapDates:
     """Sorts the requests of a `SitemapSpider` by the date ``lastmod`` in the site map.
 
-    The date only decides between requests with equal scores, because relevance does not depend on
-    age. The class wraps the spider's method ``sitemap_filter``, so that only dates of accepted
-    entries are stored.
+    The date only orders requests with equal scores, because the relevance of a page does not
+    depend on its age. The class wraps the spider's method ``sitemap_filter``, so that only dates
+    of accepted entries are stored.
     """
 
     def __init__(self, spider: Spider | None) -> None:
@@ -367,7 +367,7 @@ class SpiderRequests:
         return True
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
-        """Return the request kept for a URL, with ``meta`` added to its own meta, or None."""
+        """Return the request kept for a URL, with the entries of ``meta`` added, or None."""
         request = self._requests.pop(fetch.id, None)
         if request is None and not fetch.is_refetch:  # the spider did not request a second fetch
             request = self._file.pop(fetch.url)
@@ -454,8 +454,8 @@ def redirected_request(request: Request, url: str) -> Request:
     """Return a copy of a request by the project's spider, with the URL of a redirect's target.
 
     As in Scrapy, the header ``Authorization`` is dropped for another origin, and ``Cookie`` is
-    dropped for another host or an unencrypted connection. Cookies that the request set remain in
-    Scrapy's cookie jar.
+    dropped for another host or an unencrypted connection. Cookies that the original request set
+    remain in Scrapy's cookie jar.
     """
     before = request.meta.get("redirect_urls", [])
     plain = _without_own_keys(request)

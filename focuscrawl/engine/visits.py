@@ -78,7 +78,7 @@ class TooLargeError(UnusableError):
 
 
 class NotInArchiveError(UnusableError):
-    """The archive does not contain a page that the archive's index names."""
+    """The archive does not contain a page that the archive's index lists."""
 
     cause = "not in the archive"
 
@@ -114,7 +114,7 @@ def is_web_error(error: BaseException) -> bool:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the ``cause: details`` of an error; for a bug, the cause is the exception's class."""
+    """Describe an error as ``cause: details``; the cause of a bug is the exception's class."""
     if isinstance(error, DownloadCancelledError):  # by DOWNLOAD_MAXSIZE only
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:

@@ -93,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, one page of each of the `kinds` in turn.
+    """Choose pages to judge: in turn one page of each kind in `kinds`.
 
     If several pages of a host have the same title, only one of these pages is chosen.
 
@@ -382,8 +382,8 @@ def suggest_neighbours(
     """Choose the most relevant of the pages that link to examples or to which examples link.
 
     The critic of the topic definition judges the pages. If the topic definition names no critic, a
-    critic is trained. Pages of equal relevance are sorted by the number of examples with which
-    they share a link.
+    critic is trained. Pages of equal relevance are sorted by the number of examples that link to
+    them or that they link to.
 
     Parameters
     ----------

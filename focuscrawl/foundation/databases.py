@@ -166,7 +166,7 @@ def find_foreign_objects(
 def find_missing_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the objects of the SQL script `tables` that a database lacks or has changed."""
+    """Return the SQL script's objects (`tables`) that a database lacks or defines differently."""
     found = {name: made for name, *made in connection.execute(_OBJECTS).fetchall()}
     return sorted(name for name, made in _created_by(tables).items() if found.get(name) != made)
 

@@ -141,7 +141,7 @@ def refuse_links(path: str | Path, below: str | Path) -> None:
 
 @contextmanager
 def replace_atomically(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Yield the path of an empty draft file, which replaces `path` if the block raises no error.
+    """Yield the path of an empty draft file; the draft replaces `path` if no error is raised.
 
     The name of the draft is random, so nobody can place a symbolic link or a journal with the same
     name in advance. A symbolic link at `path` is replaced, and the target of the link does not

@@ -197,7 +197,7 @@ class ModelFormat:
 
 
 def find_model_folder(spec: str) -> Traversable | None:
-    """Return the folder of the model `spec`, a path or a name in ``models``, or None.
+    """Return the folder of the model that `spec` (path, or name in ``models``) names, or None.
 
     The folder may be inside the zip archive from which the package was imported.
     """
@@ -213,14 +213,14 @@ def find_model_folder(spec: str) -> Traversable | None:
 
 
 def model_folders() -> list[Traversable]:
-    """Return the folders ``models`` in the current directory, beside and inside the package."""
+    """Return the folders ``models`` in the current folder, beside the package and inside it."""
     package = resources.files("focuscrawl")
     checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
     return [Path("models"), *checkout, package / "models"]
 
 
 def error_message(error: BaseException) -> str:
-    """Return the message of an error as one line; without a message, the name of its class."""
+    """Return the message of an error as one line, or its class name if there is no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -54,7 +54,7 @@ def normalize(url: str) -> str | None:
 
 
 def invalid_url_message(text: str) -> str:
-    """Return the text that follows an invalid URL in an error message, with a hint."""
+    """Return the text with a hint that follows an invalid URL in an error message."""
     bare = text.strip()
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
         return f"is not an http(s) URL: write https://{bare:.120}"

@@ -1,4 +1,4 @@
-"""Parses user input (setting values, CSV tables, TOML, lists of URLs), with one-line errors."""
+"""Parses user input (setting values, CSV tables, TOML, URL lists); reports one-line errors."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def json_object(example: str) -> ValueParser[Mapping[str, Any]]:
 
 
 def file_name(standard: str, ending: str = "", *words: str) -> ValueParser[str | None]:
-    """Return a parser of an optional file name; the value 0 gives None.
+    """Return a parser of an optional file name; for the value 0, the parser returns None.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class NameTable:
         return self._ids.get(name)
 
     def add(self, name: str) -> tuple[int, bool]:
-        """Return the id of `name`, and True if the name has just got the id."""
+        """Return the id of `name`, and whether the id is new."""
         new = len(self._names)
         i = self._ids.setdefault(name, new)
         if i == new:

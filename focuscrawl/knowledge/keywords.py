@@ -85,8 +85,8 @@ class Keywords:
     ) -> Keywords:
         """Choose as keywords the words that best distinguish relevant pages from other pages.
 
-        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
-        the share of relevant pages with the word and q is the share of other pages with the word.
+        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence. Here, p is
+        the share of relevant pages with the word, and q is the share of other pages with the word.
         The source is Carpineto, de Mori, Romano and Bigi, An information-theoretic approach to
         automatic query expansion, ACM TOIS (2001), section 3. For smoothing, ten imaginary pages
         with the word frequencies of the language are added to the other pages.

@@ -104,7 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this object, or raise UserError if the file is for another topic or critic."""
+        """Return `self`; raise UserError if the file is for another topic or critic."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "
@@ -294,8 +294,8 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     intervals of length I, the rate is -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple
     estimator X / (n I) is larger, because several changes between two visits count as one change.
     The function uses the mean interval between visits as I. For smoothing, `_PRIOR_VISITS`
-    imaginary visits are added to n. The number of changes that such visits find on average over
-    all pages is added to X.
+    imaginary visits are added to n. The number of changes that such visits would find on an
+    average page is added to X.
 
     Parameters
     ----------

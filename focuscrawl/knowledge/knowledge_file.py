@@ -82,7 +82,7 @@ _HEAD = 100  # bytes of a SQLite header
 
 
 def url_keys(urls: Sequence[str]) -> Ints:
-    """Return an integer key per normalised URL, int64 (n,), the same for ``http`` and ``https``.
+    """Return an integer key of each normalised URL, int64 (n,); ``http`` counts as ``https``.
 
     The probability that any two of a million different URLs have the same key is 3 in 10^8.
     """

@@ -292,7 +292,7 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
 
 
 def summary_rows(table: pd.DataFrame) -> list[list[str]]:
-    """Return a row of formatted means over topics for each strategy in `learning_table`."""
+    """Return for each strategy in `learning_table` a row of means over topics as text."""
     rows = []
     for label, crawl in table.groupby("strategy", sort=False):
         cells = [str(label), f"{crawl['area'].mean():.3f}"]

@@ -169,7 +169,7 @@ def _has_many_attributes(utf8: bytes, max_squares: int) -> bool:
 
 
 class ParseLimitError(Exception):
-    """Parsing a page would exceed, or has exceeded, a limit of time or memory."""
+    """Parsing a page has exceeded, or would exceed, a limit of time or memory."""
 
 
 def parse_page(
@@ -336,7 +336,7 @@ def _alternates(
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return the number of first texts that together have up to `MAX_TOTAL_LENGTH` characters."""
+    """Return how many of the first texts fit into `MAX_TOTAL_LENGTH` characters together."""
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]

@@ -43,7 +43,7 @@ _ERROR_TAIL_BYTES = 8192  # last bytes of the standard error that are read for a
 
 
 class WorkerProcess:
-    """A child process that answers requests by the function ``serve`` of a given module.
+    """A child process in which the function ``serve`` of a given module answers requests.
 
     Parameters
     ----------

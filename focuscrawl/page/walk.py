@@ -184,7 +184,7 @@ def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - 
 
     A DOM leaf is a text with other characters than white space, or an element that contains
     neither elements nor such a text (methods.md 4, [A02 section 2.2.1]). Metadata, scripts and an
-    empty ``html``, ``head`` or ``body`` are not leaves. A link element without a leaf inside is
+    empty ``html``, ``head`` or ``body`` are not leaves. A link element that contains no leaf is
     itself a leaf.
     """
     page = Outline()

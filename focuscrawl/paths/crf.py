@@ -2,8 +2,9 @@
 
 The forward, backward and Viterbi recursions process many chains of equal length at once, in log
 space. The array `nodes` of shape (n, length, states) contains the log-potential of each state at
-each position, ``-inf`` for impossible states. The array `edges` of shape (states, states) contains
-the log-potential of the transition from the row's state to the column's state.
+each position, or ``-inf`` if the state is impossible. The array `edges` of shape (states, states)
+contains the log-potential of each transition, from the state of the row to the state of the
+column.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class SiteStopRule:
         self._poor = 0  # consecutive checks with too few expected goals
 
     def record_fetch(self, url: int) -> None:
-        """Record a fetch of the site, which is not a goal page unless `record_page` is called."""
+        """Record a fetch of the site; it counts as no goal unless `record_page` is called."""
         self._at[url] = len(self._evidence)
         self._evidence.append(0.0)
 
@@ -310,7 +310,7 @@ class Forager:
             site.judged += 1
 
     def label_probabilities(self, url: int, page: Floats) -> Floats:
-        """Return the label probabilities of a page, given the paths to the page and its features.
+        """Return the label probabilities of a page, given its features and the paths to the page.
 
         Parameters
         ----------

@@ -315,7 +315,7 @@ class FeatureVocabulary:
         return len(self.names)
 
     def rows(self, observed: FeatureKeys) -> SparseRows:
-        """Return the ascending indices of each row's features that are in the vocabulary."""
+        """Return for each row the indices of its features in the vocabulary, ascending."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
         width = len(self._keys)

@@ -217,8 +217,8 @@ def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
 def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureReader) -> Corpus:
     """Read the features of all pages and links of paths.
 
-    A path is left out if one of its pages, or a link from a page to the next page, is not in
-    `pages`. The argument `reader` must store the words of all features.
+    A path is left out if `pages` lacks one of its pages or a link from a page to the next page.
+    The argument `reader` must store the words of all features.
     """
     kept: list[SitePath] = []
     observed: list[NDArray[np.uint64]] = []
@@ -434,7 +434,7 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
 
 
 def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
-    """For each held-out site, yield the paths of the other sites and the paths of the site.
+    """Yield for each held-out site the paths of all other sites and the paths of the site.
 
     Sites without paths to goal pages, or without paths to failure pages, are left out. If fewer
     than two sites remain, the function yields nothing.

@@ -55,9 +55,9 @@ class PathStates:
         """Return the states of a chain model for paths in which every page has a label.
 
         Any page label may follow any other page label. The chain model learns how often failure
-        pages follow failure pages, and other evidence can outweigh this frequency. If failure
-        pages could lead only to failure pages, then after one page that resembles a failure page,
-        the model would label all later pages of the path as failure pages.
+        pages follow failure pages, and other evidence can outweigh this frequency. If only failure
+        pages could follow a failure page, one page that resembles a failure page would make the
+        model label all later pages of its path as failure pages.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
@@ -126,7 +126,7 @@ class PathStates:
         return Structure(edges, starts, groups)
 
     def link_states(self, label: int) -> Ints:
-        """Return the states of links to pages of the label with a given index."""
+        """Return the states of links to pages that have the label with a given index."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 

@@ -258,7 +258,7 @@ def _write_parts(path: Path, parts: dict[str, _PagePart]) -> None:
 
 
 def harvest_curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
-    """Return rows of fetches, harvest rate of all fetches, and recent harvest rate."""
+    """Return rows with the number of fetches, harvest rate so far, and recent harvest rate."""
     if pages.empty:
         return []
     at = np.unique(np.linspace(0, len(pages) - 1, _POINTS).astype(int))

@@ -188,8 +188,8 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time that a crawl spent fetching, and the number of fetches in that time.
 
     The time between two fetches does not count if a run of the crawl started or stopped in
-    between, or if the time is longer than `MAX_GAP`. The first fetch of a run is not counted,
-    because the store does not contain the start time of the fetch. Fetches can be recorded out of
+    between, or if the time is longer than `MAX_GAP`. The first fetch of a run does not count,
+    because the store does not contain the start time of this fetch. Fetches can be recorded out of
     order, so a fetch counts only if its time is later than the times of all fetches recorded
     before.
     """

@@ -125,7 +125,7 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     """Return the sites with relevant pages, ordered by the share of relevant pages.
 
     Sites are ordered by the lower end of the 95 % confidence interval of the share [Wilson 1927],
-    because a site with a single page, which is relevant, is weak evidence.
+    because a single page is weak evidence for a site, even if the page is relevant.
 
     Parameters
     ----------

@@ -440,7 +440,7 @@ def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the number of fetches before its training."""
+    """Return the version of the last model, and the number of fetches made before its training."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

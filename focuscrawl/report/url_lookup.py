@@ -40,7 +40,7 @@ _LARGEST = 2 << 20  # bytes of a page that is parsed to be shown
 
 
 def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
-    """Return the row of a URL in the table ``url``; the scheme may be http or https.
+    """Return the row of a URL in the table ``url``; ignore whether the scheme is http or https.
 
     Raises
     ------

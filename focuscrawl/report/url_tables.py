@@ -300,7 +300,7 @@ def list_unfetched(
 def list_hosts(
     connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
 ) -> UrlRows:
-    """Return up to `n` hosts that match the search and the least number of relevant pages.
+    """Return up to `n` hosts that match the search and have enough relevant pages.
 
     Returns
     -------

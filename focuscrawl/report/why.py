@@ -137,7 +137,7 @@ def explain_score(store: CrawlStore, url: int) -> Reasons | None:
     """Return the contribution of each feature to the last score of the URL with the ID `url`.
 
     The apprentice is rebuilt from the features of every page in the store. If the URL was fetched,
-    the rebuilt apprentice does not learn from the fetch of the URL.
+    the rebuilt apprentice does not learn from this fetch.
 
     Returns
     -------

@@ -123,7 +123,7 @@ class BucketUrls:
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
     def mark_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Set the state of fetched URLs to fetched, and of forbidden URLs to excluded."""
+        """Set the state of fetched URLs to fetched, and that of forbidden URLs to excluded."""
         at = self.positions(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
@@ -241,7 +241,7 @@ class Inlinks:
         self._score = found["scores"].combine_chunks().flatten().to_numpy()
 
     def count(self, urls: Ints) -> Ints:
-        """Return the number of known links to each URL, int64 (n,), given ascending URL ids."""
+        """Return the number of known links to each URL, int64 (n,); URL ids must be ascending."""
         places = np.searchsorted(urls, self._target.take(self._links_to(urls)))
         counts: Ints = np.bincount(places, minlength=len(urls))
         return counts

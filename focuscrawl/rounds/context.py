@@ -318,7 +318,7 @@ class BucketNearDuplicates(NearDuplicates):
         self._last = found[-_MAX_SKETCHES:]
 
     def reset(self) -> None:
-        """Forget the pages of the current round of fetches, but not of earlier rounds."""
+        """Forget the pages of the current round of fetches; keep the pages of earlier rounds."""
         super().reset()
         for url, sketch in self._last:
             self.remember(self._crawl.urls.add(url, 0, None), sketch)

@@ -161,7 +161,7 @@ class History:
         return next(map(tuple, self._store.rows(last)), None)
 
     def events(self, *kinds: str, last: int | None = None) -> list[StoredEvent]:
-        """Return all events of the given kinds, or only the `last` events, oldest first."""
+        """Return all events of the given kinds, or only the latest `last` events, oldest first."""
         newest_first = """SELECT seq, kind, detail, at FROM events
                           WHERE kind IN (SELECT value FROM json_each(?))
                           ORDER BY id DESC LIMIT ?"""

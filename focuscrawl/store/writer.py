@@ -67,7 +67,7 @@ class StoreWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether too many records wait to be written, so that the crawl should fetch no page."""
+        """Whether so many records wait to be written that the crawl should pause fetching."""
         return self._queue.qsize() >= self._backlog
 
     @property
@@ -184,8 +184,8 @@ def rewrite(
 def is_refused(error: Exception) -> bool:
     """Return whether an SQLite error means that a value of a record is invalid.
 
-    NULL in a column that must not be NULL is an invalid value, too, because SQLite stores NaN as
-    NULL. Other violations of the database schema are program errors, because the store then
+    NULL in a column that must not be NULL also counts as an invalid value, because SQLite stores
+    NaN as NULL. Other violations of the database schema are program errors, because the store then
     contradicts the crawl's data in memory.
     """
     if isinstance(error, sqlite3.IntegrityError):

@@ -74,7 +74,7 @@ class ApprenticeStrategy(Strategy):
         self._apprentice.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and each link target by all links to the target."""
+        """Score the links of `page`, and score each link target by all links to the target."""
         new = self._apprentice.is_new(page.targets)
         features = self._extractor.extract(
             page.view,

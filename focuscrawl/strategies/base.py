@@ -245,7 +245,7 @@ class Strategy(ABC):
         return score
 
     def score_at_request(self, url: int, score: float) -> float:
-        """Return the score of a URL when its request is sent, by default the frontier's score.
+        """Return a URL's score when its request is sent; by default, it is the frontier's score.
 
         The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from the returned
         score. A strategy overrides the method `score_at_request` if the expected relevance of a
@@ -306,7 +306,7 @@ class Strategy(ABC):
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split a page's memo into one memo per group of links, by default the whole memo.
+        """Return one memo per group of a page's links; by default, each is the whole memo.
 
         The method `split_memo` may run in any thread.
 

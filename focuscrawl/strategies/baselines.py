@@ -83,7 +83,7 @@ class LinkStrategy(Strategy):
         """Return a score for each of ``page.links``, or -inf for links not to be followed."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and each link target by all links found so far."""
+        """Score the links of `page`, and score each link target by all links to it so far."""
         scores = self.score_links(page)
         return Expansion(scores, *self._add_evidence(page.targets, scores))
 

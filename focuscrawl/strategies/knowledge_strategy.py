@@ -43,7 +43,7 @@ MAX_QUERY_TERMS = 16
 
 
 class Learnable(LinkStrategy):
-    """Score links by keywords in the anchor, the page's relevance, and earlier crawls.
+    """Score links by keywords in the anchor, the page's relevance and results of earlier crawls.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
     approach to topic-specific web resource discovery (2002); see methods.md 8. In the following

@@ -21,7 +21,7 @@ from starlette.routing import Route
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.rejudging import REDEFINED, REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
+from focuscrawl.feedback.applying import load_crawl_definition
 from focuscrawl.foundation.files import safe_join
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
@@ -38,9 +38,8 @@ from focuscrawl.studio.topic_routes import (
     Judgement,
     filter_judgements,
     judgements_shown,
-    read_verdicts,
 )
-from focuscrawl.topics import edit_definition, read_definition
+from focuscrawl.topics import DEFINITION_FILE, edit_definition, read_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -183,8 +182,7 @@ def list_judgements(store: CrawlStore, crawl: Path, query: Mapping[str, str]) ->
         ``total`` (number of matching judgements), and ``rows`` with ``url``, ``verdict``,
         ``title``, ``relevance`` (None: not fetched) and ``differs`` (the critic disagrees).
     """
-    path = safe_join(crawl, DEFINITION_FILE)
-    verdicts = read_verdicts(read_definition(path)) if path.exists() else {}
+    verdicts = read_verdicts(crawl)
     urls = json.dumps([*verdicts])
     fetched = {row["url"]: row for row in store.rows(_FETCHED, (urls,))}
     return filter_judgements(verdicts, fetched, query)
@@ -336,14 +334,12 @@ def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
 
 
 def _read_judgements(crawl: Path) -> frozenset[tuple[str, str]]:
-    path = safe_join(crawl, DEFINITION_FILE)
-    return frozenset(read_verdicts(read_definition(path)).items() if path.exists() else ())
+    return frozenset(read_verdicts(crawl).items())
 
 
 def _only_host(crawl: Path) -> str:
     """Return the host of all good pages, from which a critic may learn the site, or empty."""
-    path = safe_join(crawl, DEFINITION_FILE)
-    good = read_definition(path).good if path.exists() else ()
+    good = [url for url, verdict in read_verdicts(crawl).items() if verdict == "good"]
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""
 

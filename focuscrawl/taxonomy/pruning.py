@@ -14,8 +14,8 @@ _MIN_CLASSES = 100
 def choose_min_examples(taxonomy: Taxonomy) -> int:
     """Return the default for the minimum number of examples per leaf of a topic tree.
 
-    If pruning with `EXAMPLES_PER_CLASS`, the value of [A02], leaves at least a hundred leaves, as
-    for Dmoz, this value is the default. Otherwise the default is 1, and no topic is merged.
+    The default is `EXAMPLES_PER_CLASS` (the value in [A02]) if at least a hundred leaves remain
+    after pruning, as in the case of Dmoz. Otherwise the default is 1, and no topic is merged.
     """
     if (
         sum(len(taxonomy.examples(topic)) for topic in taxonomy.topics)

@@ -29,7 +29,7 @@ def normalise(topic: str) -> str:
     """Normalise a topic path from a user, a table or a Dmoz dump.
 
     A normalised path has a leading slash, no trailing slash, no empty components and no spaces
-    around components. Dmoz paths have no leading slash and the root ``Top``, so ``Top/Arts``
+    around components. Dmoz paths start with the root ``Top`` and without a slash, so ``Top/Arts``
     becomes ``/Arts``. The component ``Top`` of a path with a leading slash is kept, so that
     normalisation is idempotent.
     """

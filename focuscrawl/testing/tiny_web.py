@@ -63,9 +63,9 @@ class TinyWeb:
             self.put(url, "", 301, location=target)
 
     def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
-        """Add or replace the response for the absolute URL `url`, HTML by default.
+        """Add or replace the response for the absolute URL `url`; by default, it is HTML.
 
-        Names of header fields are lower-case keyword arguments, as in
+        Header fields are given as keyword arguments in lower case, as in
         ``content_type="text/plain"``.
         """
         known = normalize(url)

@@ -98,7 +98,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def fit(self, past: LinkSnapshot) -> FittedModel:
-        """Return a model fitted to the crawl so far; this method may run in a separate thread."""
+        """Return a model fitted to the crawl so far; this may run in a background thread."""
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Return the scores of the links of `page`, and the scores of the link targets."""
@@ -264,13 +264,13 @@ class PageWordReader:
         return distinct
 
     def addresses(self, page: JudgedPage) -> SparseRows:
-        """Return the words in the URL of each followable link."""
+        """Return the words in the URL of each link that may be followed."""
         urls = page.view.links.urls
         texts = [urls[i].partition("//")[2] for i in page.links.tolist()]
         return self._hashes.rows(texts, _ADDRESS, BITS)
 
     def surroundings(self, page: JudgedPage) -> SparseRows:
-        """Return the words in the anchor of each followable link, and the words near the link."""
+        """Return the words in the anchor and near the link, for each link that may be followed."""
         links, view = page.view.links, page.view
         words = view.words.hashes
         first = np.searchsorted(view.token_leaf, links.left[page.links])

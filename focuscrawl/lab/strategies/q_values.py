@@ -426,9 +426,10 @@ class TdValues(RescoringStrategy[LinkValueModel]):
     The order of URLs is that of the relevancy spider of the project deep-deep
     (<https://github.com/TeamHG-Memex/deep-deep>) with default options. In the Q-learning of
     `ValueLearner`, following a link is the action, and the relevance of the fetched page is the
-    reward. The features of a link are its anchor, its URL and whether the link stays in its
-    domain, see `LinkVectors`. A share `explore` of the fetches is random: first a random domain is
-    chosen, and then a random queued URL of the domain. A fetch without a page has the reward 0.
+    reward. The features of a link are computed by `LinkVectors` from its anchor, its URL and
+    whether the link stays in its domain. A share `explore` of the fetches is random: first a
+    random domain is chosen, and then a random queued URL of the domain. A fetch without a page has
+    the reward 0.
 
     Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random. The
     probabilities of domains are a softmax of the best values, with a temperature of 0.1. The
