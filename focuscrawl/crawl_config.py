@@ -143,11 +143,11 @@ class CrawlConfig(BaseModel):
     web: Text | None = _argument(
         None,
         "recording (saved pages) to crawl instead of the live Web: a `.warc`, `.warc.gz` or "
-        "`.wacz` file, or an [index of WARC files](../how-to/recordings.md#archives) (`.cdxj` or "
-        "`.parquet`). In a value `web=INDEX,BASE`, BASE is the folder or URI of the WARC files "
-        "that the file INDEX lists. The value `web=demo` means a synthetic web of 3,000 pages, "
-        "and `web=demo:10` means a synthetic web with ten times as many pages. The suffix "
-        "`@VERSION`, as in `web=demo@2`, simulates a [later state of a "
+        "`.wacz` file, or an [index of WARC files](../how-to/recordings.md#archives) (`.cdxj`, "
+        "`.idx` or `.parquet`). In a value `web=INDEX,BASE`, BASE is the folder or URI of the "
+        "WARC files that the file INDEX lists. The value `web=demo` means a synthetic web of "
+        "3,000 pages, and `web=demo:10` means a synthetic web with ten times as many pages. The "
+        "suffix `@VERSION`, as in `web=demo@2`, simulates a [later state of a "
         "recording](../how-to/recrawls.md#a-web-that-changes), in which some pages have changed. "
         "A crawl of a recording needs a network only if the recording is stored at a URI",
         unset="`demo` if the critic is `models/demo` and the argument `seeds` contains no URL of "

@@ -154,14 +154,19 @@ _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 def describe_moved(details: Sequence[str]) -> str:
-    """Return a sentence about the pages that changed sides in `REDEFINED` events, or empty."""
+    """Describe the pages that became relevant or off-topic in `REDEFINED` events; or empty."""
     if not details:
         return ""
-    up, down = map(sum, zip(*map(parse_moved, details), strict=True))
-    return (
-        f"After the judgements, {pluralize(up, 'page')} became relevant, and "
+    moves = [parse_moved(each) for each in details]
+    up, down = moves[-1]
+    latest = (
+        f"After the latest judgements, {pluralize(up, 'page')} became relevant, and "
         f"{pluralize(down, 'page')} became off-topic."
     )
+    if len(moves) == 1:
+        return latest
+    change = sum(up - down for up, down in moves)
+    return f"{latest} All judgements changed the number of relevant pages by {change:+,}."
 
 
 class EventLog:
@@ -260,6 +265,7 @@ def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
     return found
 
 
+_EXHAUSTED = 0.8  # recall above which a fall of the harvest rate is no reason for an alarm
 _MAX_PAGES_READ = 20_000  # in one update: takes about a second
 _COUNT_INTERVAL_FACTOR = 50.0  # the frontier is counted at most 1/50 of the time
 _MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
@@ -365,6 +371,10 @@ class CrawlWatch:
         speed, left = current.recent.pages_per_second, self._events.budget - fetched
         has_end = current.running and self._events.budget > 0 and speed > 0.0
         alarm = None if self._harvest_watch is None else self._harvest_watch.alarm
+        recall = self._read_recall(store)
+        exhausted = alarm is not None and recall is not None and recall[0] >= _EXHAUSTED
+        if exhausted:
+            alarm = None
         shown_alarm = alarm and {
             "sentence": alarm.sentence(),
             "text": alarm.describe(),
@@ -384,7 +394,7 @@ class CrawlWatch:
             "seconds_left": max(left, 0) / speed if has_end else None,
             "relevant": self._curve.relevant,
             "changed": describe_moved(self._events.redefined),
-            "recall": self._read_recall(store),
+            "recall": recall,
             "errors": sum(n for name, n in self._outcomes.items() if is_error(name)),
             "harvest_rate": self._curve.harvest_rate,
             # over the pages read so far, as the harvest rate of all pages
@@ -395,6 +405,7 @@ class CrawlWatch:
             "hosts": self._best_hosts(store),
             "outcomes": self._plain_outcomes(),
             "alarm": shown_alarm,
+            "exhausted": exhausted,
             "lessons": latest_lessons(store),
             "latest": self._latest.to_dict(),
         }

@@ -38,6 +38,7 @@ _CERTAIN = 0.3  # distance of the relevance from 1/2
 _N_WORDS = 5  # of a sentence
 _N_MARKED = 8  # words for the topic, and against it
 _SMALLEST = 0.1  # weight that is mentioned, log-odds
+_CLOSE = 0.005  # difference from 1/2 that two digits do not show
 _SAME = 1e-6  # difference of two equal relevances
 _FIRST_SPACELESS = "\u0e00"
 _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
@@ -75,13 +76,13 @@ class PageCard:
 def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) -> list[str]:
     """Describe the verdict of a critic, and what speaks for and against it, in sentences."""
     if relevance is None:
-        return ["The topic has no critic (classifier) yet that could judge this page."]
+        return ["The topic has no critic yet that could judge this page."]
     certain = abs(relevance - RELEVANT) > _CERTAIN
     side = "on the topic" if relevance > RELEVANT else "not on the topic"
     doubt = "is sure" if certain else "is not sure, but tends to the verdict"
-    found = [
-        f"The critic (classifier) {doubt} that this page is {side}: relevance {relevance:.2f}."
-    ]
+    digits = 3 if abs(relevance - RELEVANT) < _CLOSE else 2
+    shown = f"{relevance:.{digits}f}"
+    found = [f"The critic {doubt} that this page is {side}: relevance {shown}."]
     if reasons is None:
         return found
     on, off = (words[:_N_WORDS] for words in strong_words(reasons))
@@ -96,14 +97,13 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
         return found
     if abs(relevance - empty) < _SAME:
         found.append(
-            "The main text says too little about the topic, so the critic (classifier) judges the "
+            "The main text says too little about the topic, so the critic judges the "
             "page like a page without words."
         )
     elif relevance > empty:
         found.append(
-            "This is not enough: the relevance rises from "
-            f"{empty:.2f} (a page without words) only to {relevance:.2f}, and a relevant page "
-            f"has more than {RELEVANT}."
+            f"Together, the words raise the relevance only from {empty:.2f}, that of a page "
+            f"without words, to {shown}. A relevant page has more than {RELEVANT}."
         )
     return found
 
