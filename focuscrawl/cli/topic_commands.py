@@ -343,8 +343,8 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     """Search for start pages, and add the best pages to TOPIC.toml.
 
     The command adds the search results that are most similar to the topic. The command compares
-    the title and description of each search result with the words in TOPIC.toml, and with the most
-    typical words of the critic's examples.
+    the title and description of each search result with the words in TOPIC.toml and with typical
+    words of the critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json
