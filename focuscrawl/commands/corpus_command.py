@@ -163,11 +163,11 @@ def corpus(
     pages, trains a critic (page classifier), checks the start pages, crawls the Web, and exports
     the relevant pages. The command also writes a datasheet, which describes the corpus.
 
-    As URL, give the URL of a page on the topic, or a file of such URLs. The pages that you give
-    are start pages of the crawl and training examples of the critic. If you give 17 or more URLs,
-    the command uses two thirds of the pages (at least 14) only as target pages. Target pages
-    certify the recall of the crawl. If you give no URL, a search engine finds pages, and the
-    critic chooses the start pages.
+    Each URL is the address of a page on the topic, or the name of a file of such addresses. The
+    pages that you give are start pages of the crawl and training examples of the critic. If you
+    give 17 or more URLs, the command uses two thirds of the pages (at least 14) only as target
+    pages. Target pages certify the recall of the crawl. If you give no URL, a search engine finds
+    pages, and the critic chooses the start pages.
 
     The command writes the files of all steps to one folder. To continue after an interruption,
     repeat the command; the command skips finished steps.
