@@ -38,7 +38,7 @@ SETTINGS = click.option(
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Scrapy setting of the crawl; repeatable.",
+    help="Scrapy setting of the crawl, such as DOWNLOAD_DELAY=2; repeatable.",
 )
 DEFINITION = click.argument("definition", metavar="TOPIC.toml", type=PATH)
 STUDY = click.argument("study_file", metavar="STUDY.toml", type=PATH)
@@ -47,10 +47,12 @@ BOOKMARKS = click.option(
     "--bookmarks",
     type=PATH,
     metavar="FILE",
-    help="Browser bookmarks file (bookmarks.html) with pages on the topic.",
+    help="File of browser bookmarks (bookmarks.html) of pages on the topic.",
 )
 BOOKMARK_FOLDER = click.option(
-    "--folder", metavar="NAME", help="Use only the bookmarks in the bookmark folder NAME."
+    "--folder",
+    metavar="NAME",
+    help="With --bookmarks: use only the bookmarks in the bookmark folder NAME.",
 )
 WORDS = click.option(
     "--words", metavar="PHRASES", help="Phrases that describe the topic, separated by commas."
@@ -61,9 +63,14 @@ DESCRIPTION = click.option(
     help="Description of the topic: one paragraph, or a text file that contains the paragraph.",
 )
 NAME = click.option(
-    "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
+    "--name",
+    metavar="CLASS",
+    help="Name of the class that the critic predicts for relevant pages.  [default: /good]",
 )
-EXAMPLES_WEB = "Recording with the pages to read: a .warc or .warc.gz file, an index, or `demo`."
+EXAMPLES_WEB = (
+    "Recording that contains the pages: a .warc, .warc.gz or .wacz file, an index of WARC files, "
+    "or `demo` (a synthetic web)."
+)
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
@@ -127,7 +134,7 @@ def seconds_option(
 
 
 def top_option(
-    text: str = "Number of rows in each printed list.",
+    text: str = "Maximum number of rows in each list that the command prints.",
 ) -> Callable[[Decorated], Decorated]:
     """Return the click option ``--top``, the number of rows that a command prints."""
     return integer_option("--top", text, 10)
@@ -169,10 +176,10 @@ def check_output_folder(folder: Path) -> None:
 
 
 def check_output_file(path: Path | None, option: str) -> None:
-    """Raise `UserError` if the output file given with `option` would overwrite an input.
+    """Raise `UserError` if the output file given with `option` would overwrite an input file.
 
-    Inputs are the files given with other arguments, the stores of crawls and the manifests of
-    models.
+    Input files are the files given with other arguments, the stores (databases) of crawls and the
+    manifests of models.
     """
     if path is None:
         return
@@ -207,7 +214,7 @@ def write_file(path: Path, content: bytes, option: str) -> Path:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write several files into a folder, created if missing; return the paths of the files."""
+    """Write several files into a folder, and create it if missing; return the files' paths."""
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -216,7 +223,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar that counts pages; without a terminal, one line with the page count."""
+    """Progress bar that counts pages; if there is no terminal, prints one line with the count."""
 
     def __init__(self, title: str, unit: str = "pages") -> None:
         self._title = title

@@ -100,7 +100,7 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """Digest of the question, which does not include the page."""
+        """Digest of the question; the digest does not depend on the page."""
         wording = [INSTRUCTIONS, QUESTION, self._topic, self._examples]
         return sha256(json.dumps(wording).encode()).hexdigest()
 
@@ -230,9 +230,10 @@ class Teacher:
         """
         while True:
             question = {"model": self.model, "messages": messages, **self._options}
-            status, body, _ = self._client.request(
+            answer = self._client.request(
                 "POST", "/chat/completions", json.dumps(question).encode()
             )
+            status, body = answer.status, answer.body
             if status == 400 and self._options and not self._answered:
                 self._options = {}  # the server may not accept these parameters
                 continue

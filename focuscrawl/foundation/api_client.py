@@ -1,7 +1,8 @@
 """HTTP client of a server that the user names, such as a language model or a search engine.
 
-Requests keep a distance. A busy server is asked again after a back-off. The key is sent to the
-named server only: redirects are not followed, and the key is removed from error messages.
+Requests keep a distance. If the server is busy, the client repeats the request after a back-off.
+The key is sent to the named server only: redirects are not followed, and the key is removed from
+error messages.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from focuscrawl.foundation.backoff import HostBackoff, read_retry_after
 from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
 REQUEST_TIMEOUT = 180.0  #: seconds for a request, even if the server keeps sending bytes
 _MIN_WAIT = 1.0  # seconds before a retry; doubled with every failure in a row
 _MAX_WAIT = 120.0
-_MAX_FAILURES = 4  # in a row, after which the client gives up
+_MAX_FAILURES = 4
 _MAX_ERROR = 200  # characters of an error message
 _TRANSIENT_ERRORS = frozenset({408, 409, 425, 429})  # statuses besides 5xx that are retried
 
@@ -42,6 +43,7 @@ class ApiAnswer(NamedTuple):
     status: int
     body: bytes
     content_type: str
+    content_range: str = ""
 
 
 class ApiClient:
@@ -65,6 +67,8 @@ class ApiClient:
         Maximum number of bytes of a response that are read.
     agent : str
         The User-Agent header.
+    max_failures : int
+        Failures in a row after which the client gives up.
 
     Attributes
     ----------
@@ -91,6 +95,7 @@ class ApiClient:
         timeout: float = REQUEST_TIMEOUT,
         max_answer: int = 1_000_000,
         agent: str = f"focuscrawl/{__version__}",
+        max_failures: int = _MAX_FAILURES,
     ) -> None:
         self.endpoint = _read_endpoint(endpoint, named, key_variable)
         self._key = _read_key(key, key_variable)
@@ -115,15 +120,21 @@ class ApiClient:
             self._headers["Authorization"] = f"Bearer {self._key}"
         self._interval = 60.0 / per_minute
         self._next_request_at = 0.0  # on the monotonic clock
-        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, _MAX_FAILURES)
+        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, max_failures)
         self._reached = False
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> ApiAnswer:
-        """Send a request, and send it again while the server is busy; return the response.
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ApiAnswer:
+        """Send a request, and repeat it while the server is busy; return the response.
 
         Parameters
         ----------
@@ -131,6 +142,8 @@ class ApiClient:
             Path below the endpoint, with a query.
         body : bytes or None
             JSON.
+        headers : Mapping of str to str, optional
+            Further header fields.
 
         Raises
         ------
@@ -142,7 +155,7 @@ class ApiClient:
             retry_after = None
             try:
                 self._connect()
-                answer, retry_after = self._send(method, path, body)
+                answer, retry_after = self._send(method, path, body, headers or {})
                 self._reached = True
                 if answer.status < 500 and answer.status not in _TRANSIENT_ERRORS:
                     self._backoff.record_answer(0)
@@ -182,9 +195,9 @@ class ApiClient:
         connection.sock.settimeout(_READ_TIMEOUT)
 
     def _send(
-        self, method: str, path: str, content: bytes | None
+        self, method: str, path: str, content: bytes | None, more: Mapping[str, str]
     ) -> tuple[ApiAnswer, float | None]:
-        headers = dict(self._headers)
+        headers = {**self._headers, **more}
         if content is not None:
             headers["Content-Type"] = "application/json"
         connection = self._connection
@@ -200,8 +213,8 @@ class ApiClient:
             retry_after = read_retry_after(
                 answer.headers.get("Retry-After", ""), datetime.now(UTC)
             )
-            content_type = answer.headers.get("Content-Type", "")
-            return ApiAnswer(answer.status, body, content_type), retry_after
+            about = (answer.headers.get(name, "") for name in ("Content-Type", "Content-Range"))
+            return ApiAnswer(answer.status, body, *about), retry_after
         finally:
             if not complete:
                 connection.close()

@@ -15,19 +15,22 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE
-from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.rejudging import REDEFINED, parse_moved
 from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT, load_estimates
 from focuscrawl.store.history import StoredEvent
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.store import CrawlStore
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import NamedCrawl
@@ -150,11 +153,36 @@ _EVENT_KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
 _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
+def describe_moved(details: Sequence[str]) -> str:
+    """Describe the pages that became relevant or off-topic in `REDEFINED` events; or empty."""
+    if not details:
+        return ""
+    moves = [parse_moved(each) for each in details]
+    up, down = moves[-1]
+    latest = (
+        f"After the latest judgements, {pluralize(up, 'page')} became relevant, and "
+        f"{pluralize(down, 'page')} became off-topic."
+    )
+    if len(moves) == 1:
+        return latest
+    change = sum(up - down for up, down in moves)
+    return f"{latest} All judgements changed the number of relevant pages by {change:+,}."
+
+
 class EventLog:
-    """The events of a crawl that were read so far, and the current budget of the crawl."""
+    """The events of a crawl that were read so far.
+
+    Attributes
+    ----------
+    budget : int
+        Current budget of the crawl.
+    redefined : list of str
+        Details of the changes of the topic.
+    """
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET
+        self.redefined: list[str] = []
         self._last = 0
         self._overtaken: dict[int, str] = {}
 
@@ -170,6 +198,7 @@ class EventLog:
                 self._overtaken[event.seq] = event.detail
             elif event.kind == REDEFINED:
                 redefined = True
+                self.redefined.append(event.detail)
             elif event.kind == BUDGET:
                 self.budget = int(event.detail)
             else:
@@ -236,6 +265,7 @@ def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
     return found
 
 
+_EXHAUSTED = 0.8  # recall above which a fall of the harvest rate is no reason for an alarm
 _MAX_PAGES_READ = 20_000  # in one update: takes about a second
 _COUNT_INTERVAL_FACTOR = 50.0  # the frontier is counted at most 1/50 of the time
 _MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
@@ -341,6 +371,10 @@ class CrawlWatch:
         speed, left = current.recent.pages_per_second, self._events.budget - fetched
         has_end = current.running and self._events.budget > 0 and speed > 0.0
         alarm = None if self._harvest_watch is None else self._harvest_watch.alarm
+        recall = self._read_recall(store)
+        exhausted = alarm is not None and recall is not None and recall[0] >= _EXHAUSTED
+        if exhausted:
+            alarm = None
         shown_alarm = alarm and {
             "sentence": alarm.sentence(),
             "text": alarm.describe(),
@@ -359,7 +393,8 @@ class CrawlWatch:
             "read": self._seq,
             "seconds_left": max(left, 0) / speed if has_end else None,
             "relevant": self._curve.relevant,
-            "recall": self._read_recall(store),
+            "changed": describe_moved(self._events.redefined),
+            "recall": recall,
             "errors": sum(n for name, n in self._outcomes.items() if is_error(name)),
             "harvest_rate": self._curve.harvest_rate,
             # over the pages read so far, as the harvest rate of all pages
@@ -370,6 +405,7 @@ class CrawlWatch:
             "hosts": self._best_hosts(store),
             "outcomes": self._plain_outcomes(),
             "alarm": shown_alarm,
+            "exhausted": exhausted,
             "lessons": latest_lessons(store),
             "latest": self._latest.to_dict(),
         }

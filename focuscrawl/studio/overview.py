@@ -63,7 +63,7 @@ def routes(context: StudioContext) -> list[Route]:
 
 def _is_of_topic(crawl: dict[str, Any], home: str) -> bool:
     """Return whether a crawl has a critic or the class of the topic in the folder `home`."""
-    by_critic = crawl.get("critic", "").startswith(f"./{home}")
+    by_critic = crawl.get("critic", "").removeprefix("./").startswith(home)
     return by_critic or f"/{home.rstrip('/')}" in crawl.get("topic", "").split(",")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import category
 
+from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import FORMAT, find_model
 from focuscrawl.errors import UserError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 3  # levels below the served folder
 _TOML = ".toml"
-_WARC = (".warc", ".warc.gz")
+_RECORDINGS = (".warc", ".warc.gz", ".wacz")
 _MAX_NAMED = 5  # recordings in an error message
 _MAX_NAME, _MAX_NAME_BYTES = 80, 200  # characters, bytes; suffixes are appended to a name
 _PACKAGE_CRITIC = re.compile(r"models/[\w-]{1,80}", re.ASCII)
@@ -84,7 +85,7 @@ class StudioFolder:
 
     def recordings(self) -> list[str]:
         """Return the names of all recordings (saved web pages) in the studio's folder."""
-        return [self.name_of(path) for path in self._files(_WARC)]
+        return [self.name_of(path) for path in self._files(_RECORDINGS)]
 
     def has_file(self, name: str) -> bool:
         """Return whether a name is the path of a file in the studio's folder."""
@@ -110,6 +111,11 @@ class StudioFolder:
     def crawls(self) -> list[Path]:
         """Return the folders of all crawls in the studio's folder."""
         return [path for path in self._folders() if CrawlFolder(path).exists]
+
+    def corpora(self) -> list[str]:
+        """Return the names of the folders in which `focuscrawl corpus` has written its files."""
+        found = self._files(ORDER_FILE)
+        return [self.name_of(path.parent) for path in found if path.name == ORDER_FILE]
 
     def critics(self) -> list[Path]:
         """Return the folders of all critics in the studio's folder, including damaged critics."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,16 +24,16 @@ from .search_server import Said, search_server
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from subprocess import CompletedProcess
 
     from .conftest import LocalWeb
     from .search_server import SearchServer
 
-    Corpus = Callable[..., CompletedProcess[str]]
+    Corpus = Callable[..., subprocess.CompletedProcess[str]]
 
 KEYWORDS = "road cycling, bicycle, peloton"
 GOOD = "https://exploit-20.demo.example/people/112.html"
 DEMO = ("--web", "demo", "--out", "cycling.parquet")
+PROGRAM = [sys.executable, "-P", "-m", "focuscrawl"]
 _EVERY = 5  # page of the demo web is known to the search engine
 
 
@@ -207,3 +211,74 @@ def test_mistakes_are_one_line_and_leave_nothing(here: Path, corpus: Corpus) -> 
         done = corpus(*given, code=2)
         assert words in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def _known_pages(count: int) -> list[str]:
+    """Return pages of the demo web on the topic of the keywords."""
+    labels = (label.url for label in SyntheticWeb().labels() if label.topic == "/Sports/Cycling")
+    return [*dict.fromkeys(labels)][:count]
+
+
+def test_a_part_of_many_given_pages_certifies_the_recall(
+    here: Path, corpus: Corpus, server: SearchServer
+) -> None:
+    pages = _known_pages(45)
+    (here / "known.txt").write_text("\n".join(pages))
+    words = (KEYWORDS, "known.txt", *DEMO, "--pages", 400, "--search", "searxng")
+    done = corpus(*words, "--stop", "targets 0.3", server=server)
+    assert "30 of 45 given pages are target pages" in done.stdout
+    definition = read_definition(here / "cycling" / "topic.toml")
+    assert len(definition.targets) == 30
+    assert set(definition.good) == set(pages).difference(definition.targets)
+    assert not set(definition.seeds).intersection(definition.targets)
+    kept = Kept(here / "cycling" / "crawl")
+    assert kept.stop_reasons == ["targets_reached"]
+    assert "of 30 target pages found" in done.stdout
+    assert '--stop "recall 0.95"' in done.stdout.replace("'", '"')
+    refused = (here / "cycling" / "candidates.csv").read_text()
+    assert "target page" in refused
+
+
+def test_few_pages_are_all_examples_and_target_pages_can_be_named(
+    here: Path, corpus: Corpus
+) -> None:
+    pages = _known_pages(40)
+    for name, given in (("some", pages[:16]), ("targets", pages[16:])):
+        (here / f"{name}.txt").write_text("\n".join(given))
+    few = corpus(KEYWORDS, "some.txt", *DEMO, "--dry-run")
+    assert "No target pages certify the recall: fewer than 17 pages are given" in few.stdout
+    assert len(read_definition(here / "cycling" / "topic.toml").seeds) == 16
+    wrong = corpus(KEYWORDS, "some.txt", *DEMO, "--stop", "targets 0.8", code=2)
+    assert "stop rule `targets 0.8` needs target pages" in wrong.stderr
+    named = ("--targets", "targets.txt", "--folder", "named")
+    corpus(KEYWORDS, "some.txt", *DEMO, *named, "--dry-run")
+    assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
+    both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
+    assert "is a start page and a target page" in both.stderr
+
+
+def test_an_interrupted_fetching_of_examples_is_continued(
+    here: Path, corpus: Corpus, local_web: LocalWeb
+) -> None:
+    page = f"{local_web.origins['forum']}/topic-2"
+    words = ("bicycle", page, "--out", "bikes.jsonl", "--pages", 5, "--others", 30, "--dry-run")
+    line = [*PROGRAM, "corpus", *map(str, words), *as_options(QUICK | {"DOWNLOAD_DELAY": 5})]
+    before = len(local_web.requests())
+    with subprocess.Popen(
+        line,
+        cwd=here,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        while len(local_web.requests()) < before + 3:  # robots.txt, the page, another page
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate()
+    assert process.returncode == 2
+    assert errors.splitlines()[-1].endswith("was interrupted: run the same command to resume")
+    assert not (here / "bikes" / "topic.toml").exists()
+    corpus(*words, *as_options(QUICK))
+    assert read_definition(here / "bikes" / "topic.toml").seeds == (page,)

@@ -24,7 +24,7 @@ class Oracle(Strategy):
 
     The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. In studies,
     the oracle shows how low the loss rate can be on a recording. The oracle is not optimal,
-    because URLs of equal relevance are fetched in the order found, whatever they link to. The
+    because it fetches URLs of equal relevance in the order found and ignores their links. The
     first oracle crawl of a web with a critic judges every page and caches the judgements.
 
     Raises
