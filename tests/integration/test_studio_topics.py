@@ -133,11 +133,11 @@ def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> 
     root = tab.url
     path = folder / "knots" / "topic.toml"
     path.parent.mkdir()
-    write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.example/",)), path)
+    write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.org/",)), path)
     tab.goto(f"{root}topics/knots/topic.toml/definition")
     words = tab.get_by_label("Phrases that only pages")
     words.fill("knots\nsplice")
-    tab.get_by_label("Good pages").fill("http://a.example/\nno url")
+    tab.get_by_label("Good pages").fill("http://a.org/\nno url")
     tab.get_by_label("Start pages").fill("neither")
     tab.get_by_role("button", name="Save changes").press("Enter")
     wrong = tab.locator(".field-error")
@@ -146,16 +146,16 @@ def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> 
     expect(words).to_have_value("knots\nsplice")  # what was typed stays
     assert_accessible(tab)
     # another person adds a page meanwhile
-    edit_definition(path, lambda known: known.with_judgements([], ["http://b.example/"]))
-    tab.get_by_label("Good pages").fill("http://a.example/\nhttp://c.example/")
-    tab.get_by_label("Start pages").fill("http://a.example/")
+    edit_definition(path, lambda known: known.with_judgements([], ["http://b.org/"]))
+    tab.get_by_label("Good pages").fill("http://a.org/\nhttp://c.org/")
+    tab.get_by_label("Start pages").fill("http://a.org/")
     tab.get_by_role("button", name="Save changes").press("Enter")
-    expect(tab.get_by_label("Pages that are not good")).to_have_value("http://b.example/")
+    expect(tab.get_by_label("Pages that are not good")).to_have_value("http://b.org/")
     known = read_definition(path)
     assert known.words == ("knots", "splice")
-    assert known.good == ("http://a.example/", "http://c.example/")
-    assert known.bad == ("http://b.example/",)
-    assert known.seeds == ("http://a.example/",)
+    assert known.good == ("http://a.org/", "http://c.org/")
+    assert known.bad == ("http://b.org/",)
+    assert known.seeds == ("http://a.org/",)
 
 
 def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:
