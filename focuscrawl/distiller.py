@@ -73,8 +73,8 @@ class HubScores:
 class Distiller:
     """Computes hub and authority scores of the pages of a graph.
 
-    Hub scores h(u) of fetched pages u, and authority scores a(v) of fetched pages v with a
-    relevance R(v) above rho, are sums over off-site links [F99 3.2]::
+    A fetched page u has a hub score h(u). A fetched page v with a relevance R(v) above rho has an
+    authority score a(v). The scores are sums over off-site links [F99 3.2]::
 
         a(v) = R(v) * sum of w(u, v) * h(u)
         h(u) = R(u) * sum of w'(u, v) * a(v)
@@ -162,8 +162,8 @@ class Distiller:
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return the authority scores that unfetched pages would have if they were relevant.
 
-        The result for a page is its authority score before scaling, computed as if its relevance
-        were 1.
+        The result for a page is the authority score that the page would have before scaling if its
+        relevance were 1.
 
         Parameters
         ----------
@@ -189,10 +189,10 @@ class Distiller:
 
 
 def top_pages(scores: Floats, n: int) -> Ints:
-    """Return the pages with the `n` highest scores, without scores of 0, the highest first.
+    """Return the pages with the `n` highest scores above 0, the highest score first.
 
-    Pages whose scores agree to twelve digits are sorted in the order found, since the last digits
-    depend on the order of summation.
+    Pages whose scores have the same first twelve digits are sorted in the order found, because
+    further digits depend on the order of summation.
     """
     if n < 1:
         return np.zeros(0, np.int64)
@@ -244,7 +244,7 @@ class Sites:
 
 @cache
 def registered_domain(host: str) -> str:
-    """Return the registered domain of a host; the host itself if its suffix is not public.
+    """Return the registered domain of a host, or the host itself if its suffix is not public.
 
     The public suffix list of `tldextract` is used offline, including private suffixes such as
     ``github.io``.
@@ -262,11 +262,11 @@ def _suffixes() -> TLDExtract:
 
 
 def resolve_aliases(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
-    """For each URL, return the id of the URL it duplicates or redirects to, or its own id.
+    """Return for each URL the id of the URL that it duplicates or redirects to, or its own id.
 
-    The store knows the target of a redirect only if the redirect was the first to lead to the
-    target. Then the redirect is the referrer of the target. A referrer is recognised as a redirect
-    because the referrer has no links.
+    The store knows the target of a redirect only if the target was first found by this redirect.
+    In this case, the redirect is the referrer of the target. A referrer is recognised as a
+    redirect because the referrer has no links.
 
     Parameters
     ----------

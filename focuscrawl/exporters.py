@@ -46,13 +46,13 @@ _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]
 
 
 class PlainCsvItemExporter(CsvItemExporter):
-    """Feed exporter for CSV (``-O pages.csv``); spreadsheets do not run its values as formulas."""
+    """Feed exporter for CSV (``-O pages.csv``); no spreadsheet treats its values as formulas."""
 
     def __init__(self, file: BytesIO, **options: Any) -> None:
         super().__init__(file, **{"quoting": csv.QUOTE_NONNUMERIC, **options})
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
-        """Return the value of a field, in which spreadsheets will not find a formula."""
+        """Return a field's value, changed so that no spreadsheet treats it as a formula."""
         serialized = super().serialize_field(field, name, value)
         if isinstance(serialized, str):
             serialized = _without_surrogates(serialized)
@@ -60,7 +60,7 @@ class PlainCsvItemExporter(CsvItemExporter):
 
 
 class PlainXmlItemExporter(XmlItemExporter):
-    """Feed exporter for well-formed XML, without characters that XML does not allow."""
+    """Feed exporter for well-formed XML; leaves out characters that XML does not allow."""
 
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return the value of a field without characters that XML does not allow."""

@@ -58,11 +58,11 @@ class CriticPipeline(Component):
 
 
 class LinkPipeline(Component):
-    """Score and queue the links of a page, and make each fetched page v a training instance.
+    """Score and queue the links of a page; create a training instance for each fetched page v.
 
-    The links (u, v) from earlier pages u give the features of the training instance v, and the
-    relevance of v gives its label. The strategy is trained on the instances. The file or callable
-    of the setting ``FOCUSCRAWL_INSTANCES`` receives the same instances. Only one page at a time is
+    The features of the training instance come from the links (u, v) on earlier pages u, and its
+    label is the relevance of v. The strategy is trained on the instances. The file or callable of
+    the setting ``FOCUSCRAWL_INSTANCES`` receives the same instances. Only one page at a time is
     between `LinkPipeline` and `RecordPipeline`, so the strategy sees pages in the order in which
     pages are recorded.
     """
@@ -134,7 +134,7 @@ class RecordPipeline(Component):
         return item
 
     async def record_dropped(self, item: Any) -> None:
-        """Record a fetch that another pipeline has dropped, or failed to process."""
+        """Record a fetch whose item another pipeline has dropped or failed to process."""
         if isinstance(item, PageVisit) and item.url_id in self._crawl.in_flight:
             await self._visit_lock.acquire(item)
             self._record(item)

@@ -24,9 +24,9 @@ _ROUND_ARGUMENTS = ("tables", "bucket", "number")
 class RoundSpider(FocusedSpider):
     """Fetch the URLs of one batch (round) and one group of hosts (bucket), and write tables.
 
-    The spider arguments are ``tables``, ``bucket`` and ``number`` (of the round); the tables
-    contain all other settings. The spider stops when its standard input is closed, which happens
-    when the parent process ends.
+    The spider arguments are ``tables``, ``bucket`` and ``number`` (the number of the round). The
+    tables contain all other settings. The spider stops when its standard input is closed, which
+    happens when the parent process ends.
     """
 
     name = "round"

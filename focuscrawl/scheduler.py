@@ -73,7 +73,7 @@ class FrontierScheduler(BaseScheduler):
         return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Return whether requests remain, not counting the requests in progress."""
+        """Return whether requests remain; requests in progress do not count."""
         if self._crawl.in_flight or self._postponed:
             return True
         if self._crawl.stop_reason is None:
@@ -146,7 +146,7 @@ class FrontierScheduler(BaseScheduler):
                 self._crawl.record_failed(url_id, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
-        """Close the crawl, and record the stop reason; ``shutdown`` becomes ``interrupted``."""
+        """Close the crawl, and record the stop reason; record ``shutdown`` as ``interrupted``."""
         self._spider_requests.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 

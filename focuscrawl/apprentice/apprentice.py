@@ -1,4 +1,4 @@
-"""The class `Apprentice`, which scores URLs and is trained online, and its files."""
+"""The class `Apprentice`, which scores URLs; saving apprentices to files and reading them."""
 
 from __future__ import annotations
 
@@ -55,16 +55,17 @@ FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl a
 class Apprentice:
     """A model that scores URLs and is trained while the crawl runs.
 
-    The score of a URL is its expected training label. The label is the relevance of the page, or a
-    reward if the page leads to relevant pages (`TunnelRewards`). The default model is a logistic
-    regression with one instance per URL. The features of an instance are means over all links to
-    the URL: hashed features of the links and of the linking pages. Further features are the words
-    of the URL, and the numeric inputs `focuscrawl.apprentice.options.INPUTS`. Before the first
-    training, the prior weights of the inputs (`PRIOR_WEIGHTS`) determine the scores of queued
-    URLs.
+    The score of a URL is its expected training label. The label of a URL is the relevance of its
+    page, or a reward if the page leads to relevant pages (`TunnelRewards`). The default model is a
+    logistic regression with one instance per URL. The features of an instance are means over all
+    links to the URL: hashed features of the links and of the linking pages. Further features are
+    the words of the URL, and the numeric inputs `focuscrawl.apprentice.options.INPUTS`. Before the
+    first training, the prior weights of the inputs (`PRIOR_WEIGHTS`) determine the scores of
+    queued URLs.
 
-    Training uses the inputs that a URL had when the URL was fetched. The input "relevance rate of
-    the directory" of a URL never includes the relevance of the URL's own page.
+    Training uses the values that the numeric inputs of a URL had when the URL was fetched. The
+    input "relevance rate of the directory" of a URL never includes the relevance of the URL's own
+    page.
 
     Attributes
     ----------
@@ -91,7 +92,7 @@ class Apprentice:
 
     @classmethod
     def warm_started(cls, options: Options, exported: bytes | None) -> Self:
-        """Return an apprentice that starts with the exported model, if there is one.
+        """Return an apprentice; if `exported` is a model, the apprentice starts with it.
 
         Parameters
         ----------
@@ -155,7 +156,7 @@ class Apprentice:
         return inputs, self.scorer.scores(urls, inputs)
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round (batch of fetches), without a training instance."""
+        """Record a fetch of an earlier round (batch of fetches); add no training instance."""
         with self.lock:
             self._last_score = None
             self.memory.observe_earlier_fetch(url, relevance)
@@ -302,7 +303,7 @@ class Apprentice:
     # -- resuming ------------------------------------------------------------------------
 
     def state(self, update: ApprenticeUpdate) -> bytes:
-        """Return the state that `load` needs to resume a crawl; call right after `adopt`."""
+        """Return the state for `load`; this method must be called right after `adopt`."""
         buffer = self.memory.buffer
         since = buffer.judged.latest(buffer.n_added - update.snapshot.judged_ever)
         return join_packs(
@@ -375,7 +376,7 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Start with the exported model of an earlier crawl; raise an error if invalid."""
+        """Start with the exported model of an earlier crawl; raise an error if it is invalid."""
         arrays = unpack_finite_arrays(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.set_rates(arrays)
@@ -399,12 +400,12 @@ def save_apprentice(exported: bytes, out: Path, meta: dict[str, str | int]) -> N
 
 
 def apprentice_digest(folder: Path) -> str:
-    """Return a digest of the apprentice in `folder`; errors are those of `read_apprentice`."""
+    """Return a digest of the apprentice in `folder`; raises the errors of `read_apprentice`."""
     return hashlib.sha256(read_apprentice(folder)).hexdigest()[:16]
 
 
 def read_apprentice(folder: Path) -> bytes:
-    """Read the exported apprentice that `save_apprentice` wrote: plain arrays without code.
+    """Read an apprentice that `save_apprentice` wrote; the file has arrays and no code.
 
     Parameters
     ----------
@@ -457,7 +458,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """Training data: about ``options.memory`` latest judged URLs of all groups of hosts."""
+    """Training data: about the ``options.memory`` latest judged URLs of all groups of hosts."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

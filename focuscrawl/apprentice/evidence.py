@@ -1,4 +1,4 @@
-"""Evidence on the relevance of a URL: sums over its links, and relevance rates of similar URLs."""
+"""Evidence on a URL's relevance: sums over links to the URL, relevance rates of similar URLs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _KEPT_SHARE = 0.75  # of the allowed links are kept, so that pages are seldom fo
 
 
 class RelevanceRates:
-    """Mean relevance of nested sets of URLs, each shrunk towards the mean of the next larger set.
+    """Mean relevance of nested sets of URLs; a mean is shrunk towards that of the next larger set.
 
     Nested sets are, for example, the URLs of a host, of a directory and of a subdirectory. If n
     fetches of a set have the total relevance r, and the next larger set has the rate m, the rate
@@ -66,7 +66,7 @@ class RelevanceRates:
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
-        """Record a fetch; `keys` identify the sets that contain the URL, 0 for no set."""
+        """Record a fetch; `keys` identify the sets that contain the URL, and 0 means no set."""
         for slot in {key & _SLOTS for key in keys.tolist()} - {0}:
             self._sums[slot, 0] += relevance
             self._sums[slot, 1] += 1.0
@@ -74,7 +74,7 @@ class RelevanceRates:
         self._n += 1.0
 
     def rates(self, keys: NDArray[np.uint32]) -> Floats:
-        """For n chains of nested sets, return the rate of the smallest set of each, float64 (n,).
+        """Return the rate of the smallest set in each of n chains of nested sets, float64 (n,).
 
         Parameters
         ----------
@@ -126,7 +126,11 @@ class FetchOutcomes:
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def find_aliases(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
-        """Return masks of URLs whose alias is fetched: with query; only without query."""
+        """Return two masks of URLs with fetched aliases.
+
+        The first mask is for URLs whose alias with the query was fetched. The second mask is for
+        URLs of which only the alias without the query was fetched.
+        """
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
         return same, self._aliases[1, at[:, 1]] & ~same
@@ -212,7 +216,7 @@ class UrlEvidence:
         return mean
 
     def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
-        """Return the numeric inputs of URLs, float64 (n, n_inputs), co-citation last."""
+        """Return the numeric inputs of URLs, float64 (n, n_inputs); co-citations are last."""
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, _, around = sums
         mean = (relevance + _PRIOR_LINKS * PRIOR) / (n + _PRIOR_LINKS)

@@ -114,7 +114,7 @@ class FeatureExtractor:
         )
 
     def with_all_urls_new(self, features: PageFeatures, urls: Sequence[str]) -> PageFeatures:
-        """Return a copy with features of all target URLs; `urls` (n,) are the links' targets."""
+        """Return a copy with features of all link targets, whose URLs are `urls` (n,)."""
         return replace(features, **self._new_urls(features.targets, urls))
 
     def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class SparseRows(NamedTuple):
 
 
 def hstack(*parts: SparseRows) -> tuple[SparseRows, Ints]:
-    """Join `SparseRows` side by side: row i of the result has all features of row i of the parts.
+    """Join `SparseRows` side by side: row i of the result has the features of row i of each part.
 
     Parameters
     ----------

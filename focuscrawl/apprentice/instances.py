@@ -94,7 +94,7 @@ def select_links(
     only_first: bool = False,
     n_pages: Ints | None = None,
 ) -> tuple[Ints, Ints]:
-    """Return those links to URLs from which `make_instances` makes the instances of the URLs.
+    """Return the links that `make_instances` uses to create the instances of URLs.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def link_margins(
 
 
 def row_margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
-    """Return the weighted sum of the features of each row, scaled if `unit_length`."""
+    """Return the weighted sum of each row's features; `unit_length` scales rows to length 1."""
     each = weights.take(rows.indices)
     margin = row_sums(each if rows.values is None else each * rows.values, rows.indptr)
     return margin * unit_scale(rows) if unit_length else margin
@@ -232,7 +232,7 @@ class JudgedUrls(NamedTuple):
         return cls(*(np.asarray(arrays[name]) for name in cls._fields))
 
     def latest(self, n: int) -> JudgedUrls:
-        """Return the last `n` judged URLs, or all if fewer URLs were judged."""
+        """Return the last `n` judged URLs, or all judged URLs if there are fewer than `n`."""
         first = max(0, len(self.urls) - n)
         return JudgedUrls._make(column[first:] for column in self)
 
@@ -265,7 +265,7 @@ class TrainingSet(NamedTuple):
     each_link: bool
 
     def links(self) -> tuple[Ints, Ints]:
-        """Return the positions in `table` of the links used, and the instance of each."""
+        """Return the positions in `table` of the links used, and the instance of each link."""
         urls, n_pages = self.judged.urls, self.judged.n_pages
         links, row = select_links(
             self.table, self.n_links, urls, max_links=self.max_links, n_pages=n_pages

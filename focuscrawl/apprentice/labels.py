@@ -22,7 +22,7 @@ _MIN_MISSES = 0.1  # share of irrelevant pages from which on grades have no weig
 
 
 class Labels:
-    """Training labels: relevance or tunnel rewards, graded if irrelevant pages are rare.
+    """Training labels: relevance or tunnel rewards; labels are graded if few pages are irrelevant.
 
     At first, the crawl of an easy topic fetches hardly any irrelevant page, so nearly all plain
     labels are close to 1. The class `GradedLabels` distinguishes clearly relevant pages from
@@ -85,10 +85,11 @@ class TunnelRewards:
 
         G(v) = max over k of (R(v) + R(v_1) + ... + R(v_k)) / (1 + k + s [k > 0])
 
-    G(v) is the index of a branching bandit (Weiss 1988): fetching a page offers new choices. A
-    relevant page has the reward 1 before the pages that it links to are fetched. The reward of an
-    irrelevant page exceeds its relevance if the page leads to relevant pages. With the parameter s
-    = 2, an irrelevant page that leads to a single relevant page has only the reward 1/4.
+    G(v) is the index of a branching bandit (Weiss 1988), in which each choice (a fetch) offers new
+    choices. A relevant page has the reward 1 before the pages that it links to are fetched. The
+    reward of an irrelevant page exceeds its relevance if the page leads to relevant pages. With
+    the parameter s = 2, an irrelevant page that leads to a single relevant page has only the
+    reward 1/4.
     """
 
     def __init__(self) -> None:
@@ -156,7 +157,7 @@ class GradedLabels:
         return min(max(_SCALE_FACTOR * mean, _MIN_SCALE), _MAX_LOG_ODDS)
 
     def observe(self, relevance: float) -> None:
-        """Record the relevance of a fetched page, which changes the scale of the grades."""
+        """Record the relevance of a fetched page, and adapt the scale of the grades."""
         if relevance > 0.0:
             self._total += float(np.abs(_log_odds(np.array([relevance]))[0]))
             self._n += 1

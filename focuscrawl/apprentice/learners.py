@@ -52,7 +52,7 @@ class Instances(NamedTuple):
         return len(self.rows)
 
     def dot(self, weights: Floats) -> Floats:
-        """Return the hashed features times `weights` (n_features,), as an array (n_instances,)."""
+        """Return the matrix of hashed features times the vector `weights`, (n_instances,)."""
         return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
@@ -98,12 +98,12 @@ class Learner(ABC):
         return total + X.dot(weights)
 
     def predict(self, X: Instances) -> Floats:  # noqa: N803
-        """Return the predicted relevance, or probability of high relevance, float64 (n,)."""
+        """Return the predicted relevance (naive Bayes: probability of high relevance), (n,)."""
         return self.response(self.margin(X))
 
     @abstractmethod
     def linear(self) -> tuple[Floats, Floats]:
-        """Return the weights of the hashed features, and those of dense inputs and intercept.
+        """Return two arrays: weights of hashed features; weights of dense inputs and intercept.
 
         An untrained learner returns the prior weights.
         """
@@ -260,7 +260,7 @@ class _LbfgsLearner(Learner):
 
 
 class LogisticLearner(_LbfgsLearner):
-    """Logistic regression on relevance in [0, 1] as labels; the loss is the cross-entropy."""
+    """Logistic regression whose labels are relevances in [0, 1]; the loss is the cross-entropy."""
 
     def response(self, margin: Floats) -> Floats:
         """Return Pr(high), float64 (n,)."""
@@ -461,9 +461,9 @@ class NaiveBayesLearner(Learner):
 
 
 def equal_boundary(y: Floats) -> float:
-    """Return the label that splits labels most evenly into "up to it" and "above it".
+    """Return the label that divides labels most evenly into those up to it and those above.
 
-    Labels that are all the same cannot be split; the boundary is then 1/2.
+    If all labels are equal, no label divides them, and the result is 1/2.
     """
     values, counts = np.unique(y, return_counts=True)
     if len(values) < 2:
@@ -495,7 +495,7 @@ def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
 
 
 def select_prefix(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names start with the two characters `prefix`, without the prefix."""
+    """Return the arrays whose names start with `prefix` (two letters), without the prefix."""
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 
@@ -506,18 +506,18 @@ def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
 
 
 def join_packs(first: bytes, second: bytes) -> bytes:
-    """Join the bytes of two packs; `split_packs` separates the packs again."""
+    """Join two results of `pack`; `split_packs` separates the results again."""
     return len(first).to_bytes(8, "little") + first + second
 
 
 def split_packs(joined: bytes) -> tuple[bytes, bytes]:
-    """Return the two packs that `join_packs` joined."""
+    """Return the two results of `pack` that `join_packs` joined."""
     end = 8 + int.from_bytes(joined[:8], "little")
     return joined[8:end], joined[end:]
 
 
 def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
-    """Encode options as an array of bytes, as an argument of `pack`."""
+    """Encode options as an array of bytes that can be passed to `pack`."""
     return np.frombuffer(json.dumps(options).encode(), np.uint8)
 
 

@@ -1,4 +1,4 @@
-"""Features of a link: words around the link, words of the URL, site relation, links nearby."""
+"""Features of a link: words around it, words of its URL, relation of its sites, links nearby."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ def url_set_keys(url: str) -> list[int]:
 
     - Prefixes are the host and each directory of the path, from large to small, padded with zeros.
       The full path counts as a prefix only if the URL has a query.
-    - There are four patterns: the extension with the names of the query arguments; the same with
-    the host; the last path segment with all digits replaced by 0; the whole URL with all digits
-    replaced by 0. URLs with the same pattern often have similar relevance.
-    - Aliases are two forms of the URL, with and without the query, that different URLs of the same
-      page often share. ``/a``, ``/a/`` and ``/a/index.html`` have the same aliases.
+    - There are four patterns: the extension with the names of the query arguments; the extension
+      with these names and the host; the last path segment with all digits replaced by 0; the whole
+      URL with all digits replaced by 0. URLs with the same pattern often have similar relevance.
+    - Aliases are two short forms of the URL, one with the query and one without. Different URLs of
+      the same page often have the same aliases, for example ``/a``, ``/a/`` and ``/a/index.html``.
     """
     address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
     path, question, query = address.partition(b"?")
@@ -96,7 +96,7 @@ def url_set_keys(url: str) -> list[int]:
 
 
 def url_key_table(urls: Sequence[str]) -> NDArray[np.uint32]:
-    """Return the hashes `url_set_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
+    """Return `url_set_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
     keys = [url_set_keys(url) for url in urls]
     return np.array(keys, np.uint32).reshape(-1, PREFIXES + PATTERNS + ALIASES)
 
@@ -149,7 +149,7 @@ def _relation(host: str, directory: str, other_host: str, other: str) -> int:
 
 
 class Window(NamedTuple):
-    """The tokens (words) in and around the links of a page, link after link in document order.
+    """The tokens (words) in and around each link of a page; links are in document order.
 
     Attributes
     ----------

@@ -115,7 +115,7 @@ class PageFeatures(PackedRecord):
         return features
 
     def with_targets(self, targets: Ints) -> PageFeatures:
-        """Return the same features with other URL ids (n_links,) of the link targets."""
+        """Return a copy in which the link targets have other URL ids (n_links,)."""
         if np.array_equal(targets, self.targets):
             return self
         old, at = np.unique(self.targets, return_index=True)
@@ -141,7 +141,7 @@ class PageFeatures(PackedRecord):
         return features
 
     def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
-        """For each group of links, yield the page's features with only these links.
+        """Yield the page's features once for each group of links, with only the group's links.
 
         Parameters
         ----------
@@ -231,9 +231,8 @@ class RowStore:
 class LinkTable:
     """Table of all links of a crawl in the order found, with their pages and URLs.
 
-    Pages can be forgotten together with their links. Positions of links and pages do not count
-    forgotten links and pages. Link arrays have one entry per link, and URL arrays have one entry
-    per URL id.
+    Pages can be forgotten together with their links. Forgotten links and pages have no position.
+    Link arrays have one entry per link, and URL arrays have one entry per URL id.
 
     Attributes
     ----------
@@ -279,15 +278,15 @@ class LinkTable:
 
     @property
     def n_urls(self) -> int:
-        """Length of the arrays that have one entry per URL id; all URL ids are less."""
+        """Length of the arrays with one entry per URL id; all URL ids are below this length."""
         return len(self.y)
 
     def keys(self, urls: Ints) -> NDArray[np.uint32]:
-        """Return the hashes `url_set_keys` of `urls`, uint32 (n, 15); 0 for unknown URLs."""
+        """Return the `url_set_keys` of `urls`, uint32 (n, 15); keys of unknown URLs are 0."""
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
     def features_of_urls(self, urls: Ints) -> SparseRows:
-        """Return the hashed features of URLs; a thread may call this while another calls `add`.
+        """Return the hashed features of URLs; may run while another thread calls `add`.
 
         In a crawl in rounds (batches of fetches), the method `add` may replace the features of a
         queued URL.
@@ -296,7 +295,7 @@ class LinkTable:
         return self.url_rows.rows(len(self.url_rows)).take(rows)
 
     def grow(self, n_urls: int) -> None:
-        """Extend the arrays that are indexed by URL id, for ids below `n_urls`."""
+        """Extend the arrays that are indexed by URL id to the length `n_urls`."""
         self._keys.grow(n_urls * _KEYS)
         self.url_row.grow(n_urls)
         self.y.grow(n_urls)

@@ -1,4 +1,4 @@
-"""Training of an apprentice: stored fetches and links, model updates, prediction quality."""
+"""Data for training an apprentice; model updates; metrics of predictions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Snapshot(NamedTuple):
 
 
 class CrawlMemory:
-    """Stores fetches and pages; while a training runs, holds back the outcomes of fetches.
+    """Stores fetches and pages; holds back the outcomes of fetches while a training runs.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class CrawlMemory:
         self.observed += 1
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
-        """Record a fetch of an earlier round (batch of fetches) if its URL has known links."""
+        """Record a fetch of an earlier round (batch of fetches) if links to its URL are known."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
             return  # `observe` has recorded this fetch
@@ -103,7 +103,7 @@ class CrawlMemory:
             self._apply_outcome(url, keys, relevance)
 
     def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> int:
-        """Add a page and, unless `forget`, its links; return the position of its first link."""
+        """Add a page and its links (with `forget`, no links); return its first link's position."""
         is_new = self._keys(url) is None
         first = len(self.table)
         self.table.add(url, features, forget=forget)
@@ -269,7 +269,7 @@ def rescore_queued(
     training_set: TrainingSet | None,
     state: bytes,
 ) -> ApprenticeUpdate:
-    """Score the queued URLs of a snapshot with a new model; change no argument but `scorer`.
+    """Score a snapshot's queued URLs with a new model; of the arguments, change only `scorer`.
 
     If the table has more links than the options allow, the pages that link to URLs with the lowest
     scores are forgotten. URLs to which only forgotten pages link get the score 0.
@@ -308,9 +308,9 @@ def rescore_queued(
 
 
 class ResumePoint(NamedTuple):
-    """The fetch of a resumed crawl up to which stored fetches are loaded without new scores.
+    """The fetch up to which a resumed crawl loads its stored fetches without computing scores.
 
-    Before the point is reached, the apprentice computes no scores.
+    After this fetch, the apprentice computes scores again.
 
     Attributes
     ----------

@@ -181,11 +181,11 @@ class Options:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options from a mapping that may have further entries, which are ignored."""
+        """Return the options in a mapping; other entries of the mapping are ignored."""
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:
-        """Return a copy in which options from `kept` replace those that determine the model."""
+        """Return a copy; its options that determine the model are taken from `kept`."""
         names = ("groups", "d_max", "counts", "tokens", "learner", "buckets", "evidence")
         return replace(self, **{name: getattr(Options.from_mapping(kept), name) for name in names})
 
@@ -223,14 +223,14 @@ def input_names(options: Options) -> tuple[str, ...]:
 
 
 def active_inputs(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return 1 for each dense input of an active feature group, and 0 for others, float64 (k,)."""
+    """Return 1 for each dense input of an active feature group, 0 for each other input, (k,)."""
     on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
     extra = len(input_names(options)) - len(INPUTS)
     return np.array([*on, *[True] * extra], np.float64)
 
 
 def prior_weights(options: Options) -> list[float]:
-    """Return the prior weights of the k dense inputs, followed by that of the intercept."""
+    """Return the prior weights of the k dense inputs, and last the weight of the intercept."""
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
     return [*(weights * active_inputs(options)).tolist(), PRIOR_INTERCEPT]

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def new_learner(options: Options) -> Learner:
     """Return an untrained learner with its prior weights.
 
-    The prior weights of the linear regression are those of the tangent to the logistic function at
-    the value 1/2. The prior of naive Bayes is best-first search: the score of a link is the
-    relevance of the linking page.
+    The linear regression has the prior weights of the tangent to the logistic function at the
+    value 1/2. With the prior weights of naive Bayes, the score of a link is the relevance of the
+    linking page, as in best-first search.
     """
     prior = prior_weights(options)
     if options.learner == "nb":
@@ -72,7 +72,7 @@ class Scorer:
         self.evidence = self._no_evidence()
 
     def with_table(self, table: LinkTable) -> Scorer:
-        """Return a scorer with the same weights and without evidence for another link table."""
+        """Return a scorer for another link table with the same weights, but no evidence yet."""
         return Scorer(self.learner, self.options, table, self.outcomes)
 
     def _no_evidence(self) -> UrlEvidence:
@@ -82,7 +82,7 @@ class Scorer:
     # -- evidence --------------------------------------------------------------------------
 
     def add_new_links(self, first: int) -> Floats:
-        """Add the links of new pages, from the position `first`; return their weighted sums (n,).
+        """Add new pages' links from the position `first`; return the links' margins (n,).
 
         A page is new if no link of the page was followed yet.
         """
@@ -112,7 +112,7 @@ class Scorer:
         return self.learner.response(of_target + margins), scores
 
     def rebuild_evidence(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
-        """Recompute the sums over the first `n_links` links; return unfetched URLs and scores.
+        """Recompute sums over the first `n_links` links; return unfetched URLs and their scores.
 
         The hashed features of links to fetched URLs are skipped, because fetched URLs need no
         scores.
@@ -173,7 +173,7 @@ class Scorer:
         )
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return the terms that add up to the log-odds (with regression: the score) of a URL.
+        """Return the terms whose sum is a URL's log-odds (for linear regression: its score).
 
         The names of the terms are `input_names`, ``links (words)`` for the hashed features of
         links and their pages, ``address (words)`` for the hashed features of the URL, and
@@ -189,7 +189,7 @@ class Scorer:
         }
 
     def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return the distinct hashed features of a URL, and what each adds to the score."""
+        """Return the distinct hashed features of a URL, and each feature's part of the score."""
         instances, _ = make_instances(
             self.table,
             len(self.table),

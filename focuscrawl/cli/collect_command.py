@@ -34,7 +34,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
 @click.command()
 @common_options.CRAWL_DIR
 @common_options.out_option(
-    "Export file (.parquet, .jsonl, .csv or .warc.gz), or a new folder for Markdown files."
+    "Export file (.parquet, .jsonl, .csv, .warc.gz or .wacz), or a new folder for Markdown files."
 )
 @common_options.float_option(
     "--min-relevance", "Lowest relevance (0 to 1) of exported pages.", 0.5, max=1
@@ -81,7 +81,7 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Export the main text of a crawl's relevant pages, without duplicates, and a datasheet.
+    """Export the main text of a crawl's relevant pages without duplicates; write a datasheet.
 
     The command reads the pages from the crawl's recording, even while the crawl is running.
 
@@ -163,7 +163,7 @@ def export_crawl(
 
 
 def describe_exported(exported: Collection) -> str:
-    """Return the number of exported pages, and of pages left out with the reasons."""
+    """Return the number of exported pages, and the numbers of left-out pages by reason."""
     pages, skipped = pluralize(len(exported.pages), "page"), describe_skipped(exported)
     words = f"{pages} of {exported.fetched:,} with relevance ≥ {exported.options.min_relevance:g}"
     return f"{words}; skipped: {skipped}" if skipped else words

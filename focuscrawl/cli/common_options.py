@@ -63,7 +63,9 @@ DESCRIPTION = click.option(
 NAME = click.option(
     "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
 )
-EXAMPLES_WEB = "Recording with the pages to read: a .warc or .warc.gz file, an index, or `demo`."
+EXAMPLES_WEB = (
+    "Recording with the pages to read: a .warc, .warc.gz or .wacz file, an index, or `demo`."
+)
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
 
@@ -169,10 +171,10 @@ def check_output_folder(folder: Path) -> None:
 
 
 def check_output_file(path: Path | None, option: str) -> None:
-    """Raise `UserError` if the output file given with `option` would overwrite an input.
+    """Raise `UserError` if the output file given with `option` would overwrite an input file.
 
-    Inputs are the files given with other arguments, the stores of crawls and the manifests of
-    models.
+    Input files are the files given with other arguments, the stores (databases) of crawls and the
+    manifests of models.
     """
     if path is None:
         return
@@ -207,7 +209,7 @@ def write_file(path: Path, content: bytes, option: str) -> Path:
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out") -> list[Path]:
-    """Write several files into a folder, created if missing; return the paths of the files."""
+    """Write several files into a folder, and create it if missing; return the files' paths."""
     with reporting_write_errors(folder, f"name another folder with {option}"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
@@ -216,7 +218,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar that counts pages; without a terminal, one line with the page count."""
+    """Progress bar that counts pages; if there is no terminal, prints one line with the count."""
 
     def __init__(self, title: str, unit: str = "pages") -> None:
         self._title = title

@@ -110,7 +110,7 @@ def read_url_arguments(arguments: Iterable[str]) -> list[str]:
 
 
 def read_description(argument: str) -> str:
-    """Return a topic description: the argument itself, or the text of the file with that name."""
+    """Return a topic description: the argument, or the text of the file it names."""
     if os.path.isfile(argument):  # noqa: PTH113 - a paragraph may be too long for a path
         text = read_text(argument)
         if not text.strip():
@@ -322,7 +322,7 @@ class TopicExamples:
 
     @property
     def given(self) -> bool:
-        """Whether any option that describes the topic was given."""
+        """Whether the user gave any option that describes the topic."""
         return bool(self.phrases or self.good or self.bad or self.name is not None)
 
     @property

@@ -34,14 +34,20 @@ from focuscrawl.feedback import (
     suggest,
     write_questions,
 )
-from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
+from focuscrawl.feedback.applying import load_crawl_definition
 from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
 from focuscrawl.feedback.teacher import KEY_VARIABLE
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, normalise
-from focuscrawl.topics import check_marked_classes, edit_definition, read_definition, training_urls
+from focuscrawl.topics import (
+    DEFINITION_FILE,
+    check_marked_classes,
+    edit_definition,
+    read_definition,
+    training_urls,
+)
 from focuscrawl.topics.definition import mark_class
 from focuscrawl.webs.opening import open_webs
 
@@ -100,7 +106,7 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Mark CLASS as a further relevant class of the crawl in CRAWL_DIR.
+    """Add CLASS to the relevant classes of the crawl in CRAWL_DIR.
 
     CLASS is a class of the crawl's critic, for example a class that the crawl proposed in a
     warning. The subclasses of CLASS become relevant as well. The crawl judges its pages again and
@@ -174,7 +180,7 @@ def suggest_command(
     per_minute: int,
     web: str | None,
 ) -> None:
-    """Choose pages of the crawl in CRAWL_DIR to judge, and apply the verdicts to the crawl.
+    """Choose pages of the crawl in CRAWL_DIR that you judge; apply your verdicts to the crawl.
 
     By default, the command chooses pages with an uncertain relevance that differ from pages judged
     before. With the option --kind, the command chooses top hubs, top authorities, or pages whose
@@ -266,7 +272,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples: pages that link to examples of TOPIC.toml or are linked to.
+    """Propose further examples: pages that link to, or are linked from, those in TOPIC.toml.
 
     Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
     good pages or start pages are candidates as well. You judge the most relevant candidates on the

@@ -1,4 +1,4 @@
-"""``focuscrawl knowledge`` and ``focuscrawl recrawl``: re-crawl a topic with earlier results."""
+"""``focuscrawl knowledge`` and ``focuscrawl recrawl``: use earlier crawls of a topic."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def knowledge() -> None:
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Add finished crawls of a topic to a knowledge file; give the oldest crawl first.
 
-    If the knowledge file exists, the command adds the results to those of earlier crawls. The
+    If the knowledge file exists, the command adds the results of the crawls to the file. The
     command saves the knowledge file after adding each crawl; an error does not damage the saved
     file. Crawls that the knowledge file already contains are skipped.
 

@@ -22,6 +22,7 @@ _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@
 #: subcommand: (module, imported only when the subcommand is called; one-line help)
 _SUBCOMMANDS = {
     "apprentice": ("cli.apprentice_command", "Train apprentices on finished crawls."),
+    "audit": ("cli.audit_command", "Find off-topic pages of a recording."),
     "collect": ("cli.collect_command", "Export relevant pages of a crawl with their text."),
     "corpus": ("commands.corpus_command", "Create a corpus of pages from keywords."),
     "crawl": ("commands.anywhere", "Crawl pages of a topic."),

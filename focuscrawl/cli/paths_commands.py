@@ -1,4 +1,4 @@
-"""``focuscrawl paths``: learn link paths to goal pages, and find such pages on other sites."""
+"""``focuscrawl paths``: learn link paths to goal pages; find goal pages on other sites."""
 
 from __future__ import annotations
 

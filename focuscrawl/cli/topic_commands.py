@@ -467,8 +467,8 @@ def classify(
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Move example pages of TOPIC.toml to subclasses, to other classes or to new classes.
 
-    PAGES.csv has a column url and a column topic, which contains the path of the page's class.
-    If PAGES.csv moves examples of a class to subclasses, the remaining examples of the class form
+    PAGES.csv has a column url and a column topic, which contains the path of the page's class. If
+    PAGES.csv moves some examples of a class to subclasses, the other examples of the class form
     the subclass Other.
 
     \b

@@ -24,7 +24,7 @@ _HOSTS_SHOWN = 10
 
 @click.group()
 def web() -> None:
-    """Inspect recordings (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo web."""
+    """Inspect recordings (.warc, .warc.gz, .wacz), archives (.cdxj, .parquet) and the demo web."""
 
 
 @web.command()

@@ -51,6 +51,7 @@ COLUMNS = {
     "fetched_at": ("timestamp", "time of the fetch, UTC"),
     "relevance": ("float64", "probability, given by the critic, that the page is on the topic"),
     "topic": ("string", "the critic's most probable class of the topic"),
+    "verdict": ("string", "good or bad, as a person judged the page; empty: not judged"),
     "language": (
         "string",
         "ISO 639-1 code, detected from the text or else declared by the page; empty: unknown",
@@ -118,6 +119,8 @@ class ExportedPage:
         URLs of pages with the same or nearly the same content.
     robots : list[str] | None
         Robots and text-mining directives (`read_robots_signals`); None: no recorded response.
+    verdict : str
+        ``good`` or ``bad``, as a person judged the page; empty: not judged.
     """
 
     seq: int
@@ -130,6 +133,7 @@ class ExportedPage:
     hash: str
     duplicates: list[str] = field(default_factory=list)
     robots: list[str] | None = field(default_factory=list)
+    verdict: str = ""
 
 
 @dataclass
@@ -202,10 +206,11 @@ def collect(
         page.duplicates = duplicates.get(page.url, [])
     if not options.near_duplicates:
         pages = _drop_near_duplicates(pages, skipped)
+    origin = Origin.of(store, folder, webs, critic_progress)
     for page in pages:
         answer = find_answer(webs, page.url)
         page.robots = None if answer is None else read_robots_signals(answer)
-    origin = Origin.of(store, folder, webs, critic_progress)
+        page.verdict = origin.verdicts.get(page.url, "")
     return Collection(identity, options, pages, skipped, len(rows), webs, origin)
 
 
@@ -361,7 +366,7 @@ def _drop_near_duplicates(pages: list[ExportedPage], skipped: Counter[str]) -> l
 
 
 class Chunk(NamedTuple):
-    """A part of a text, given by the offsets of its start and its end."""
+    """A part of a text, given by the offsets at which the part starts and ends."""
 
     start: int
     end: int
@@ -376,6 +381,7 @@ def to_row(page: ExportedPage, chunk: int = 0) -> dict[str, Any]:
         "fetched_at": page.fetched_at,
         "relevance": page.relevance,
         "topic": page.topic,
+        "verdict": page.verdict,
         "language": content.language,
         "language_confidence": content.confidence,
         "title": page.title,

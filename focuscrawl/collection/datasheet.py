@@ -109,6 +109,7 @@ def _critic(collection: Collection) -> list[str]:
         "by its words, that the page is on the topic. Pages with relevance ≥ "
         f"{collection.options.min_relevance:g} were exported. No person has checked all pages.",
         "",
+        *_judgements(collection),
     ]
     if pages:
         mean = sum(page.relevance for page in pages) / len(pages)
@@ -135,6 +136,21 @@ def _critic(collection: Collection) -> list[str]:
             f"{quality.called:,} were judged relevant."
         )
     return [*lines, "- The quality on other pages may be higher or lower."]
+
+
+def _judgements(collection: Collection) -> list[str]:
+    """Return a line about pages that persons judged; [] without such pages."""
+    verdicts = collection.origin.verdicts
+    if not verdicts:
+        return []
+    crawl, exported = (
+        f"{each['good']:,} good, {each['bad']:,} not good"
+        for each in (Counter(verdicts.values()), Counter(p.verdict for p in collection.pages))
+    )
+    return [
+        f"- To train the critic, persons judged {pluralize(len(verdicts), 'page')} of the crawl: "
+        f"{crawl}. Judged pages in the export: {exported}."
+    ]
 
 
 def _describe_share(share: tuple[float, float, float] | None, reason: str) -> str:
@@ -218,10 +234,13 @@ def _skipped(collection: Collection) -> list[str]:
     if off > 0:
         counts[f"relevance < {least:g}, or no text"] = off
     counts.update(collection.skipped)
-    if origin.forbidden:
-        counts["not fetched: forbidden by robots.txt"] = origin.forbidden
-    fetches = f"{pluralize(origin.fetched, 'fetch')} and " if origin.fetched else ""
-    intro = f"Of {fetches}{pluralize(collection.fetched, 'page')} with relevance ≥ {least:g}:"
+    fetches = (
+        pluralize(origin.fetched, "fetch")
+        if origin.fetched
+        else f"{pluralize(collection.fetched, 'page')} with relevance ≥ {least:g}"
+    )
+    exported = pluralize(len(collection.pages), "page")
+    intro = f"Of {fetches}, the export contains {exported}. The table counts the others."
     return [intro, "", *(_table("reason", counts) if counts else ["No page was skipped."])]
 
 
@@ -232,9 +251,13 @@ def _processing(collection: Collection, columns: Sequence[str]) -> list[str]:
         "Near-duplicate pages are included."
         if options.near_duplicates
         else "Of near-duplicate pages (MinHash), only the page with the highest relevance is "
-        "included"
-        + (f" and lists the others: {others:,} in all." if "duplicates" in columns else ".")
+        "included" + "."
     )
+    if "duplicates" in columns:
+        near += (
+            f" The column `duplicates` lists {pluralize(others, 'URL')} of duplicates and "
+            "near-duplicates of exported pages."
+        )
     return [
         "- Extractors of the main text: "
         f"{_list_counts(page.content.extractor for page in pages)}. Menus and advertisements are "

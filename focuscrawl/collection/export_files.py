@@ -1,4 +1,4 @@
-"""Write an export as files: tables, a WARC file, Markdown, and link graphs."""
+"""Write an export as files: tables, a WARC or WACZ file, Markdown, and link graphs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from xml.sax.saxutils import quoteattr
 from focuscrawl.collection.collection import COLUMNS, NOT_RECORDED, to_row
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.origin import find_answer
+from focuscrawl.collection.wacz_package import WARC_NAME, write_package
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import replace_atomically, write_atomically
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 _DECODED_HEADERS = ("content-length", "content-encoding", "transfer-encoding")
 
 #: endings of export files; a name without ending is a folder of Markdown files
-ENDINGS = (".parquet", ".jsonl", ".csv", ".warc.gz")
+ENDINGS = (".parquet", ".jsonl", ".csv", ".warc.gz", ".wacz")
 _FRONT_MATTER = (  # columns at the top of a Markdown file
     *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
     "fetched_at",
@@ -87,6 +88,21 @@ def write_warc(collection: Collection, path: Path) -> None:
         named.replace(path)
     finally:
         named.unlink(missing_ok=True)
+
+
+def _write_wacz(collection: Collection, path: Path, title: str) -> None:
+    warc = path.with_name(f"{path.name}.warc.gz")
+    try:
+        write_warc(collection, warc)
+        write_package(path, warc, _cdxj_lines(warc, WARC_NAME), collection.pages, title)
+    finally:
+        warc.unlink(missing_ok=True)
+
+
+def _cdxj_lines(archive: Path, name: str) -> list[bytes]:
+    """Return the index of a WARC file, with a file name for the index."""
+    with archive.open("rb") as file:
+        return sorted(map(format_cdxj_line, list_captures(WarcScan(archive, file), name)))
 
 
 #: (source, target): number of links
@@ -161,7 +177,7 @@ def _quoted(text: str) -> str:
 
 
 def check_output(out: Path) -> None:
-    """Raise `UserError` if an export cannot be written to `out`; call before pages are read."""
+    """Raise `UserError` if `out` cannot be written; must be called before pages are read."""
     if out.suffix and not _ending(out):
         raise UserError(
             f"{out} is not an export format: name a file that ends in {', '.join(ENDINGS)}, or a "
@@ -180,7 +196,7 @@ def check_output(out: Path) -> None:
 def write_collection(
     collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
 ) -> list[Path]:
-    """Write the pages of an export completely or not at all; return the files or the folder.
+    """Write an export's pages completely or not at all; return the written files or folder.
 
     Parameters
     ----------
@@ -206,7 +222,9 @@ def write_collection(
                 written.append(out.with_name(f"{base_name(out)}.cdxj"))
                 write_warc(collection, draft)
                 with replace_atomically(written[-1]) as index:
-                    _write_index(draft, index, out.name)
+                    write_cdxj(_cdxj_lines(draft, out.name), index)
+            elif ending == ".wacz":
+                _write_wacz(collection, draft, base_name(out))
             else:
                 _TABLES[ending](rows, draft)
         written.append(out.with_name(f"{out.name}.datasheet.md"))
@@ -236,7 +254,7 @@ def check_not_empty(collection: Collection) -> None:
 
 
 def describe_skipped(collection: Collection) -> str:
-    """Return the numbers of skipped pages by reason, as a text; empty without such pages."""
+    """Return the numbers of skipped pages by reason as text; empty if no page was skipped."""
     return ", ".join(f"{n:,} {reason}" for reason, n in collection.skipped.most_common())
 
 
@@ -247,13 +265,6 @@ def base_name(out: Path) -> str:
 
 def _ending(out: Path) -> str:
     return next((each for each in ENDINGS if out.name.endswith(each)), "")
-
-
-def _write_index(archive: Path, index: Path, name: str) -> None:
-    with archive.open("rb") as file:
-        write_cdxj(
-            sorted(map(format_cdxj_line, list_captures(WarcScan(archive, file), name))), index
-        )
 
 
 def arrow_schema() -> pa.Schema:

@@ -21,6 +21,7 @@ from focuscrawl.page.walk import parse_tree
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
+from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,7 +57,7 @@ def read_robots_signals(answer: Answer) -> list[str]:
 
     The directives are read from the header X-Robots-Tag, the element ``<meta name=robots>``, and
     the headers and ``meta`` elements of the TDM Reservation Protocol (W3C Community Group). The
-    file of the TDM Reservation Protocol for a whole host is not read.
+    TDM Reservation Protocol's file for a whole host is not read.
     """
     directives = (one_line(each, _LONGEST_DIRECTIVE) for each in _read_directives(answer))
     return [*dict.fromkeys(filter(None, directives))][:_MAX_DIRECTIVES]
@@ -114,7 +115,7 @@ def get_critic_quality(
     webs: Sequence[Web],
     progress: Progress = NO_PROGRESS,
 ) -> CriticQuality:
-    """Return the quality of a crawl's critic, measured now unless the crawl's folder has a result.
+    """Return the quality of a crawl's critic from the crawl's folder, or else measure it now.
 
     The pages of the critic's examples are read from the recordings `webs`. The measured quality is
     saved in the crawl's folder.
@@ -241,6 +242,7 @@ class Origin:
     completeness: RecallEstimate | None = None
     targets: tuple[str, ...] = ()  #: URLs of the target pages of the crawl
     critic: CriticQuality = _UNKNOWN
+    verdicts: Mapping[str, str] = field(default_factory=dict)  #: ``good`` or ``bad``, by URL
 
     @classmethod
     def of(
@@ -259,6 +261,7 @@ class Origin:
             completeness=summary.completeness,
             targets=tuple(target_states(store, folder)),
             critic=get_critic_quality(summary.identity, folder, webs, progress),
+            verdicts=read_verdicts(folder),
         )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ESTIMATES_FILE = "completeness.csv"
+FIRST_ESTIMATE = 20  #: fetches before the first estimate
 _LONGEST = 10_000_000  # characters read of a file
 
 # `LinkCalibration`
@@ -94,7 +95,7 @@ class RecallEstimate:
         return f"recall ~{self.recall:.2f}"
 
     def describe(self) -> str:
-        """Return the recall and its interval as a part of a sentence."""
+        """Return a phrase with the recall and its interval, for use in a sentence."""
         low, high = self.interval
         return f"estimated recall {100 * self.recall:.0f} % ({100 * low:.0f}–{100 * high:.0f} %)"
 
@@ -126,7 +127,7 @@ class LinkCalibration:
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return the probability that a link leads to a relevant page, for each link.
+        """Return for each link the probability that the link leads to a relevant page.
 
         Parameters
         ----------
@@ -151,18 +152,19 @@ class RecallEstimator:
     *Discovered* pages are relevant pages whose URLs are queued. The expected number of discovered
     pages is the sum of the probabilities of the queued links (`LinkCalibration`).
 
-    *Undiscovered* pages are relevant pages whose URLs are not queued yet. Their number is
-    estimated in two ways. First, suppose that n fetches were made and the recent harvest rate is
-    h. With probability h, the crawl continues at this rate, and the next n fetches find h * n
-    relevant pages. Second, off-topic pages may lead to groups of relevant pages. A relevant page
-    starts a *group* if the page is not a seed and no earlier relevant page has a link to the page.
-    Relevant pages that were first found on a page of a group belong to the same group. Each queued
-    off-topic page is expected to lead to as many pages of groups as the fetched off-topic pages
-    did on average.
+    *Undiscovered* pages are relevant pages whose URLs are not queued yet. The number of
+    undiscovered pages is the sum of two estimates. First, suppose that n fetches were made and the
+    recent harvest rate is h. With probability h, the crawl continues at this rate, and the next n
+    fetches find h * n relevant pages. Second, off-topic pages may lead to groups of relevant
+    pages. A relevant page starts a *group* if the page is not a seed and no earlier relevant page
+    has a link to the page. Relevant pages that were first found on a page of a group belong to the
+    same group. Each queued off-topic page is expected to lead to as many pages of groups as the
+    fetched off-topic pages did on average.
 
     A crawl fetches the best links first, so the share of relevant pages falls over time. The
-    estimate assumes a harvest rate that falls to zero along a parabola. Then queued links and
-    off-topic pages lead to only a third of the relevant pages that fetched ones led to.
+    estimate assumes a harvest rate that falls to zero along a parabola. At this decline, queued
+    links and off-topic pages lead to only a third of the relevant pages that fetched links and
+    pages led to.
 
     The term "next n fetches" means the n best queued links. The expected harvest rate of the next
     n fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches

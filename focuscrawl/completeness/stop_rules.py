@@ -115,7 +115,7 @@ class StopExpression:
     def describe(
         self, reason: str, estimate: RecallEstimate | None, found: TargetCounts | None = None
     ) -> str:
-        """Return a text that says which rule stopped the crawl, and the numbers that it compared.
+        """Return as text the rule that stopped the crawl, and the numbers that the rule compared.
 
         Parameters
         ----------
@@ -140,11 +140,11 @@ class StopExpression:
 
 
 def check_reachable(rule: StopExpression, targets: int) -> str | None:
-    """Return why target pages cannot certify the recall that a rule requests, or None."""
+    """Return why target pages cannot certify the recall of a stop rule; None if they can."""
     if rule.targets is None or targets_needed(targets, rule.targets) is not None:
         return None
     if not targets:
-        return f"stop rule `targets {rule.targets:g}` needs target pages: add -a targets=FILE"
+        return f"stop rule `targets {rule.targets:g}` needs target pages: name them with `targets`"
     least = next((n for n in range(targets, _MANY) if targets_needed(n, rule.targets)), _MANY)
     return (
         f"stop rule `targets {rule.targets:g}` needs at least {least} target pages, not "

@@ -1,4 +1,4 @@
-"""Recall certified by target pages, which a person knows but the crawl was not told about.
+"""Recall certified by target pages: relevant pages that the user knows but the crawl does not.
 
 Target pages are kept out of the start pages and of the critic's examples, so a crawl can find a
 target page only by links. If the target pages are a random sample of the relevant pages, the
@@ -42,16 +42,16 @@ def certified_recall(found: int, targets: int) -> float:
 
 
 def targets_needed(targets: int, recall: float) -> int | None:
-    """Return how many target pages must be found to certify a recall; None: all are too few."""
+    """Return how many target pages must be found to certify a recall; None if all are too few."""
     enough = (n for n in range(1, targets + 1) if certified_recall(n, targets) >= recall)
     return next(enough, None)
 
 
 def split_examples(urls: Sequence[str], random_state: int = 0) -> tuple[list[str], list[str]]:
-    """Split pages that a person knows into examples and target pages.
+    """Split known relevant pages into examples and target pages.
 
-    Of 21 or more pages, two thirds become target pages. If there are 14 to 20 pages, 14 of the
-    pages become target pages. Fewer pages are all examples.
+    Of 21 or more pages, two thirds become target pages. Of 14 to 20 pages, 14 become target pages.
+    With fewer than 14 pages, all pages are examples.
 
     Returns
     -------
@@ -74,7 +74,7 @@ class TargetCounts:
 
     @property
     def recall(self) -> float:
-        """Recall of pages like the target pages: lower bound with 95 % confidence."""
+        """Lower bound of the recall with 95 % confidence, computed from the target pages."""
         return certified_recall(self.fetched, self.targets)
 
     def short(self) -> str:
@@ -82,7 +82,7 @@ class TargetCounts:
         return f"targets {self.fetched}/{self.targets}"
 
     def describe(self) -> str:
-        """Return the counts and the certified recall as a part of a sentence."""
+        """Return a phrase with the counts and the certified recall, for use in a sentence."""
         text = f"{self.fetched:,} of {self.targets:,} target pages found"
         if self.relevant is not None and self.relevant < self.fetched:
             text += f" ({self.relevant:,} judged relevant)"

@@ -137,8 +137,8 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 class CheckedConfig(NamedTuple):
     """A checked configuration of a crawl, and the critic, strategy, web and start pages it names.
 
-    The list ``targets`` has the target pages that the argument `targets` names. For the attribute
-    ``within``, see `focuscrawl.crawl.state.CrawlState`. The list ``seeds`` is
+    The list ``targets`` has the target pages that the argument `targets` names. The class
+    `focuscrawl.crawl.state.CrawlState` describes the attribute ``within``. The list ``seeds`` is
     empty for a resumed crawl, whose start pages are already in the store.
     """
 

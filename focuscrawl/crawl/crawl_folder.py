@@ -223,7 +223,7 @@ class FileControl:
 
     @property
     def budget(self) -> int | None:
-        """The new budget in the control file, 0 for no limit; None for no change."""
+        """The new budget in the control file (0: no limit); None if there is no new budget."""
         budget = self._read().get("budget")
         if isinstance(budget, bool) or not isinstance(budget, int):
             return None
@@ -241,19 +241,19 @@ class FileControl:
             self._write(command, self.budget)
 
     def set_budget(self, budget: int) -> None:
-        """Write a new budget (0: no limit) to the control file; errors are those of `send`."""
+        """Write a new budget (0: no limit) to the control file; raises the errors of `send`."""
         with self._changing():
             self._write(self.command, budget)
 
     def clear_command(self, command: Command) -> None:
-        """Remove an executed stop command from the control file, unless it has changed since."""
+        """Remove an executed stop command from the control file, unless it has been replaced."""
         if command is Command.STOP and self.command is Command.STOP:
             with self._changing():
                 if self.command is Command.STOP:
                     self._path.unlink(missing_ok=True)
 
     def clear_budget(self, budget: int) -> None:
-        """Remove an applied budget from the control file, unless it has changed since."""
+        """Remove an applied budget from the control file, unless it has been replaced."""
         with self._changing():
             if self.budget == budget:
                 self._write(self.command, None)

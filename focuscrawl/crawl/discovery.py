@@ -86,7 +86,7 @@ class Discovery(Part):
         self._site_maps[host(origin)] = [*islice(site_maps, MAX_FILES)]
 
     def can_be_site_map_or_feed(self, url_id: int, media_type: str | None) -> bool:
-        """Tell whether a URL was queued as a site map or feed, or is a start page.
+        """Tell whether a URL may be a site map or feed: it was queued as such or is a start page.
 
         A start page with an HTML media type is neither a site map nor a feed.
         """

@@ -1,4 +1,4 @@
-"""Runs the distiller (hubs and authorities), favours links of top hubs, and revisits hubs."""
+"""Runs the distiller, which finds hubs; raises scores of links on top hubs; revisits top hubs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _INTERVAL_SHARE = 5  # at most one in five fetches is raised, and at most one in
 
 
 class DistillerInput(NamedTuple):
-    """Input of the distiller: fetched pages and their links, hosts and referrers of URLs."""
+    """Input of the distiller: fetched pages with their links; hosts and referrers of all URLs."""
 
     page: NDArray[np.int64]
     relevance: NDArray[np.float64]
@@ -107,13 +107,14 @@ class Distilling(Part):
     """Runs the distiller in a background thread, and raises the scores of links on the top hubs.
 
     A raised URL gets the score infinity, like a start page. The crawl fetches raised URLs before
-    all URLs with finite scores, and training of the strategy does not change their scores. Between
-    two runs of the distiller, at most a fifth of the fetches are raised URLs.
+    all URLs with finite scores, and training of the strategy does not change the score of a raised
+    URL. Between two runs of the distiller, at most a fifth of the fetches are fetches of raised
+    URLs.
 
-    In a replay, the result of the distiller takes effect a fixed number of fetches after the
-    distiller started, and the distiller does not start from its last scores. The results of a
-    resumed replay equal those of an uninterrupted replay. In a live crawl, the result of the
-    distiller takes effect immediately.
+    In a replay (crawl of saved pages), the result of the distiller takes effect a fixed number of
+    fetches after the distiller started. In a replay, the distiller does not start from the scores
+    of its last run. The results of a resumed replay equal those of an uninterrupted replay. In a
+    live crawl, the result of the distiller takes effect immediately.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
@@ -146,7 +147,7 @@ class Distilling(Part):
             self._count(stored.url, stored.relevance, stored.duplicate_of, targets)
 
     def on_restored(self) -> None:
-        """Restart the distiller if the crawl stopped before the last result took effect."""
+        """Restart the distiller if the crawl stopped before the distiller's result took effect."""
         if not self._every:
             return
         raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
@@ -168,7 +169,7 @@ class Distilling(Part):
             self._start(len(self._page))
 
     def wait(self, now: float) -> float | None:
-        """Make a replay wait for the running distiller when the result must take effect."""
+        """Make a replay wait for the running distiller when its result must take effect."""
         is_overdue = self._future is not None and self._replay and self._can_apply()
         return POLL_INTERVAL if is_overdue else None
 
@@ -291,13 +292,13 @@ class HubRevisits(Distilling):
                 visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
     def start_expansion(self, visit: PageVisit) -> JudgedPage | None:
-        """Return the page that was fetched again, reduced to new links; None without new links."""
+        """Return a page that was fetched again, with only its new links; None if it has none."""
         if visit.view is None or not visit.links:
             return None
         return make_judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
-        """Record the outcome of fetching a page again, or that its URL was excluded."""
+        """Record the outcome of a second fetch, or that the URL of the fetch was excluded."""
         crawl, row, answer = self._crawl, self._revisits.pop(visit.url_id), visit.answer
         crawl.frontier.release(visit.url_id, now)
         visit.seq, visit.score = crawl.fetched, None
@@ -325,7 +326,7 @@ class HubRevisits(Distilling):
         return visit
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue the top hubs to be fetched again, limited to a fifth of all fetches."""
+        """Queue the top hubs again, so that at most a fifth of all fetches are revisits."""
         crawl = self._crawl
         if not crawl.config.revisit_hubs:
             return []

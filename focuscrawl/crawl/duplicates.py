@@ -47,11 +47,11 @@ class Duplicates:
     """Index of the fetched pages by content, URL and canonical URL, to find duplicates.
 
     A page is a duplicate if an earlier page has the same bytes. A page is also a duplicate if an
-    earlier page has nearly the same text and a canonical link connects the pages. The link leads
-    from one page to the other, or from each page to the same URL. A canonical link alone does not
-    prove a duplicate, because many templates give the same canonical URL on all pages, and the
-    canonical URL may not exist. Canonical URLs on other hosts are ignored, because any page can
-    give any URL as canonical.
+    earlier page has nearly the same text and a canonical link connects the pages. The canonical
+    link leads from one page to the other, or both pages have a canonical link to the same URL. A
+    canonical link alone does not prove a duplicate, because many templates give the same canonical
+    URL on all pages, and the canonical URL may not exist. Canonical URLs on other hosts are
+    ignored, because any page can give any URL as canonical.
 
     If many earlier pages give the same canonical URL as a page, the page is compared with only ten
     of these pages.
@@ -75,7 +75,7 @@ class Duplicates:
 
     @staticmethod
     def known_urls(url: str, canonical: str | None) -> list[str]:
-        """Return the URL of a page, and the page's canonical URL if on the same host."""
+        """Return the URL of a page, and its canonical URL if both URLs are on the same host."""
         if canonical is None or canonical == url:
             return [url]
         same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
@@ -128,7 +128,7 @@ class Duplicates:
 
 
 def text_signature(words: PageWords) -> bytes:
-    """Return the MinHash signature of a page; for few words, the digest of the words.
+    """Return the MinHash signature of a page; if the page has few words, a digest of the words.
 
     For a page without words, the function returns empty bytes, so that two such pages do not count
     as duplicates.
@@ -144,7 +144,7 @@ def is_sketch(signature: bytes) -> bool:
 
 
 def shorten(signature: bytes) -> bytes:
-    """Return the lowest byte of each hash of a MinHash; different hashes rarely share the byte."""
+    """Return the lowest byte of each hash of a MinHash, which tells most hashes apart."""
     return signature[::4] if is_sketch(signature) else signature
 
 
@@ -209,7 +209,7 @@ class MinHashIndex:
         self._order: deque[int] = deque()
 
     def find_or_add(self, url_id: int, data: bytes) -> tuple[int, float] | None:
-        """Return the earlier near-duplicate of a page; without one, add the page to the index.
+        """Return a page's earlier near-duplicate; if there is none, add the page to the index.
 
         Returns
         -------

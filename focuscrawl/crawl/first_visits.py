@@ -44,7 +44,7 @@ class Verdict(NamedTuple):
 
 
 class ScoredLinks(NamedTuple):
-    """A strategy's scores of the links of a page; None for links that are not followed."""
+    """A strategy's scores of the links of a page; the score of a link not followed is None."""
 
     expansion: Expansion
     scores: list[float | None]
@@ -288,7 +288,7 @@ def make_judged_page(
 def queue_links(
     crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
 ) -> Iterator[None]:
-    """Queue the link targets of a page by their scores, 1,000 in each step of the iterator."""
+    """Queue the scored link targets of a page; each step of the iterator queues up to 1,000."""
     expansion, scores = scored
     visit.link_rows = [*_link_rows(page, scores, crawl.model_version, crawl.links)]
     visit.memo = expansion.memo

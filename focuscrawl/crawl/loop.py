@@ -190,7 +190,7 @@ class Crawl(CrawlState):
         )
 
     def score_at_request(self, url_id: int) -> float:
-        """Return the present score of a URL in flight; inf for a start page or redirect target.
+        """Return the present score of a URL in flight; start pages and redirect targets have inf.
 
         If the strategy fails, the method returns the score in the frontier.
         """
@@ -207,7 +207,7 @@ class Crawl(CrawlState):
         return present
 
     def requeue(self, url_id: int, now: float, *, tried: bool = False) -> None:
-        """Put a URL in flight back into the queue; ``tried`` is true if its request failed."""
+        """Put a URL in flight back into the queue; ``tried`` tells that a request has failed."""
         score = self.in_flight.pop(url_id)
         if tried:
             score = self.strategy.score_after_failure(url_id, score)
@@ -223,9 +223,9 @@ class Crawl(CrawlState):
     def halt(self, url_id: int, now: float) -> None:
         """Stop the crawl after an error, and put the URL of the visit back into the queue.
 
-        The method is for errors in a feed export, a part or the store, which would also occur for
-        the next page. The method `CrawlState.log_failure` handles errors of the critic and of the
-        strategy.
+        The method is called after errors of a feed export, a part or the store, because such
+        errors would also occur for the next page. The method `CrawlState.log_failure` handles
+        errors of the critic and of the strategy.
         """
         self._halted = True
         if url_id in self.in_flight:
@@ -322,7 +322,7 @@ class Crawl(CrawlState):
         self._processor(visit.url_id).judge(visit)
 
     def expand(self, visit: PageVisit) -> None:
-        """Report the page to the strategy, score the links of the page, and queue their targets.
+        """Report the page to the strategy, score the page's links, and queue the link targets.
 
         After `expand`, the relevance of the visit is final. Record a visit before the next visit
         is expanded, so that the strategy receives the fetches in the order in which they are
@@ -373,7 +373,7 @@ class Crawl(CrawlState):
     def finish_expansion(
         self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks | None
     ) -> Iterator[None]:
-        """Queue the targets of the scored links, some of them in each step of the iterator.
+        """Queue the targets of the scored links; each step of the iterator queues some of them.
 
         No link of a page is followed if the strategy raised an error for the page.
         """
@@ -451,7 +451,7 @@ def fetch_answer(crawl: Crawl, fetch: Fetch) -> Answer | None:
 
 
 def process_answer(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Process a recorded response as `Crawl.visit` does; None counts as HTTP status 404."""
+    """Process a recorded response as `Crawl.visit` does; None (no response) is status 404."""
     if answer is not None and answer.too_large:
         visit = crawl.start_failed_visit(fetch.id, "too large: the recorded body")
     elif answer is not None and answer.failure:

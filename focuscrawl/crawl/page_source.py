@@ -71,7 +71,7 @@ def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
 
 
 class ReadPage(NamedTuple):
-    """A page that was read again, and those of its links that lead to URLs of the crawl."""
+    """A page that was read again, with only the links that lead to URLs of the crawl."""
 
     view: PageView
     links: NDArray[np.int64]  # positions of these links among all links of the page

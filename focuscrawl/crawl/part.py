@@ -46,8 +46,8 @@ class Part:
     `on_judged`, `before_record` and `on_recorded`. At the end of the crawl, the loop calls
     `close`, and `release` when all records are on disk.
 
-    The class `Part` has no methods for actions of only one part. To call only one part, the crawl
-    loop finds the part by its class (`CrawlState.part`).
+    To call a method that only one part has, the crawl loop finds the part by its class
+    (`CrawlState.part`).
     """
 
     def reset(self) -> None:
@@ -97,7 +97,7 @@ class Part:
         """Process a fetched page after the loop has recorded and counted it."""
 
     def close(self) -> None:
-        """Stop background work; changes of the state are stored together with the stop reason."""
+        """Stop background work; the crawl then stores the changes with the stop reason."""
 
     def release(self) -> None:
         """Release shared resources, after all records were written to disk."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE as ESTIMATES
+from focuscrawl.completeness.recall_estimate import (
+    ESTIMATES_FILE,
+    FIRST_ESTIMATE,
+    EstimateLog,
+    RecallEstimator,
+    read_estimates,
+)
+from focuscrawl.completeness.stop_rules import NEXT_FETCHES
 from focuscrawl.crawl.first_visits import Verdict, judge_page, score_links
 from focuscrawl.crawl.learning import model_row
 from focuscrawl.crawl.page_source import PageSource, open_page_webs
@@ -74,14 +82,23 @@ class RejudgedCrawl:
     moved: tuple[int, int] = (0, 0)  # pages that are relevant now, and no longer relevant
 
     def describe(self) -> str:
-        """Return a one-line summary of the new judgements."""
+        """Return a one-line summary of the new judgements, which `parse_moved` reads."""
         up, down = self.moved
         line = f"{len(self.pages)} pages judged again: {up} now relevant, {down} now off topic"
         return f"{line}; {self.unread} pages could not be read again" if self.unread else line
 
 
+_MOVED = re.compile(r"(\d+) now relevant, (\d+) now off topic")
+
+
+def parse_moved(detail: str) -> tuple[int, int]:
+    """Return the numbers of pages that became relevant and off-topic, from a `REDEFINED` event."""
+    match = _MOVED.search(detail)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
 def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
-    """Raise `UserError` if a crawl has pages, but none of them is in the recordings."""
+    """Raise `UserError` if a crawl has pages, but no recording contains any of the pages."""
     history = History(store)
     pages = [page for page in history.first_fetches() if page.is_page]
     source = PageSource(webs, [row.url for row in history.urls()])
@@ -122,6 +139,7 @@ class Rejudging:
         self._on_page = on_page
         self._urls = [*History(store).urls()]
         self._source = PageSource(webs, [row.url for row in self._urls])
+        self._estimator = RecallEstimator(scores_are_relevance=strategy.expects_relevance)
         self._scores = np.full(len(self._urls), np.nan)
         self._linked = np.zeros(len(self._urls), np.bool_)
         self._found = RejudgedCrawl()
@@ -146,6 +164,10 @@ class Rejudging:
                 self._keep_scores(fetch)
                 continue
             relevance = self._rejudge_page(fetch)
+            targets = [link.target for link in fetch.links]
+            self._estimator.add_fetch(
+                fetch.url, fetch.referrer, fetch.score, targets, relevant=relevance > RELEVANT
+            )
             up += fetch.relevance <= RELEVANT < relevance
             down += relevance <= RELEVANT < fetch.relevance
             if (fetch.seq >= lesson_at or fetch.seq == last) and self._train():
@@ -156,6 +178,16 @@ class Rejudging:
             raise _unreadable_error(self._store)
         self._found.urls = [*self._new_states()]
         return self._found
+
+    def write_estimate(self, path: Path) -> None:
+        """Replace the estimates of recall in a file by one for the stored new judgements."""
+        next_fetches = next((each.next_fetches for each in read_estimates(path)), NEXT_FETCHES)
+        path.unlink(missing_ok=True)
+        if self._estimator.fetched < FIRST_ESTIMATE:
+            return
+        queued = self._store.rows("SELECT score FROM url WHERE state = ?", (schema.QUEUED,))
+        scores = np.array([np.inf if score is None else score for (score,) in queued])
+        EstimateLog(path, 0).add(self._estimator.estimate(scores, next_fetches))
 
     def _rejudge_page(self, fetch: StoredFetch) -> float:
         """Judge the page of a fetch, score its links, and return the relevance."""
@@ -256,7 +288,7 @@ def resumed_config(
 
     The critic and the topic of a crawl can change after its start. If the arguments name the
     critic and topic with which the crawl started, the crawl resumes with its present critic and
-    topic. The command that started a crawl also resumes the crawl.
+    topic. So the command that started a crawl also resumes the crawl.
     """
     if not folder.exists:
         return config, critic
@@ -345,9 +377,10 @@ def rejudge_crawl(
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
     languages = LanguageFilter(filter(None, identity.get("languages", "").split(",")))
-    found = Rejudging(
+    rejudging = Rejudging(
         store, sources, critic=critic, strategy=fresh(), languages=languages, on_page=on_page
-    ).run()
+    )
+    found = rejudging.run()
     now = {
         "critic": critic.fingerprint,
         "critic_name": str(folder / critic_name),
@@ -365,7 +398,7 @@ def rejudge_crawl(
         identity=now,
         event=(History(store).n_fetches(), REDEFINED, f"{critic_name}: {found.describe()}"),
     )
-    (folder / ESTIMATES).unlink(missing_ok=True)  # estimates of recall for the earlier topic
+    rejudging.write_estimate(folder / ESTIMATES_FILE)
     return critic, fresh(), found
 
 
@@ -377,7 +410,7 @@ def request_topic_change(folder: Path, critic_name: str, topic: str, web: str | 
 
 
 def read_request(folder: Path) -> tuple[str, str, str | None] | None:
-    """Return the request that `request_topic_change` wrote into a folder; None if not valid."""
+    """Return the request that `request_topic_change` wrote; None if there is no valid request."""
     try:
         return _parse_request(folder / REQUEST_FILE)
     except (UserError, OSError):
@@ -430,7 +463,7 @@ class TopicChange(Part):
 
     Before a topic change, the crawl records the fetches in flight and starts no new fetches. For a
     topic change, a background thread judges all pages of the crawl again and restores the crawl.
-    Until the background thread has finished, only this thread may use the frontier and the URLs;
+    Until the background thread has finished, no other thread may use the frontier and the URLs;
     see `CrawlState.reloading`.
     """
 
@@ -442,7 +475,7 @@ class TopicChange(Part):
         self._next_check = -math.inf
 
     def poll(self, now: float) -> bool:
-        """Check whether a topic change was requested; start the thread, or apply its result."""
+        """Start the background thread for a requested topic change; apply the thread's result."""
         if self._future is not None and self._future.done():
             done, self._future = self._future, None
             self._crawl.reloading = False

@@ -79,7 +79,7 @@ class KnownPages:
         return conditional_headers(page.etag, page.last_modified)
 
     def queue_pages(self, crawl: CrawlState) -> None:
-        """Queue known pages that are worth a fetch, and URLs that earlier crawls did not fetch.
+        """Queue known pages worth fetching again, and URLs that earlier crawls did not fetch.
 
         The method queues up to n of the best known pages, and up to n known URLs that were never
         fetched, where n is ten times the budget. Nothing is queued if an earlier run of the crawl

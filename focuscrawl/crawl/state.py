@@ -92,7 +92,7 @@ class Redirects:
         self._moved.add(url_id)
 
     def leads_back(self, url_id: int, target: str) -> bool:
-        """Return whether redirects from `target` led to the URL."""
+        """Return whether the URL was reached by redirects from `target`."""
         return target in [self._urls[each] for each in self._chain(url_id)[1:]]
 
     def _chain(self, url_id: int) -> list[int]:
@@ -110,8 +110,8 @@ class Redirects:
 
         Chains of redirects are limited, because redirects to ever new URLs would take precedence
         over all links until the budget is spent. The argument `location` is the target as sent by
-        the server, None if missing or invalid. The argument `target` is None if the crawl may not
-        fetch the target.
+        the server, or None if the target is missing or invalid. The argument `target` is None if
+        the crawl may not fetch the target.
         """
         self.add(url_id)
         if location is None:
@@ -245,7 +245,7 @@ class CrawlState:
         self._not_modified += status == NOT_MODIFIED
 
     def count_bypass(self, url: str) -> None:
-        """Count a request that bypassed the frontier against the budget."""
+        """Count a request that bypassed the frontier as spent budget."""
         self.count_refetch(200)
         self.record_event(BYPASSED, url)
 
@@ -273,7 +273,7 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches during which no much better link waited for a busy host."""
+        """Share of fetches during which no much better link was waiting for its busy host."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
@@ -293,7 +293,7 @@ class CrawlState:
     # -- URLs ------------------------------------------------------------------------------
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs that the crawl may fetch; None for other URLs and for too long URLs.
+        """Map URLs to URLs that the crawl may fetch, and all other or too long URLs to None.
 
         A replay without access to the live Web may fetch recorded URLs only.
         """
@@ -305,7 +305,7 @@ class CrawlState:
         return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs in the scope of the crawl; None for other URLs; see `resolve`.
+        """Map URLs to URLs in the crawl's scope, and all other URLs to None; see `resolve`.
 
         The scope does not restrict requests of a project's own spider.
         """
@@ -342,9 +342,9 @@ class CrawlState:
     def peek(self, now: float) -> int | None:
         """Return the best URL that may be fetched now, without removing it from the frontier.
 
-        The scores of the best URLs are halved as often as the parts ask for. The method returns
-        None if the frontier is empty, or after 2,000 discounted URLs, so that the event loop is
-        not blocked; see `is_discounting`.
+        The method halves the scores of the best URLs as often as the parts request
+        (`Part.halvings`). The method returns None if the frontier is empty, or after 2,000
+        discounted URLs, so that the event loop is not blocked; see `is_discounting`.
         """
         self.is_discounting = False
         for _ in range(_MAX_DISCOUNTED):
@@ -392,7 +392,7 @@ class CrawlState:
         """Write a record to the store, together with all pending changes of URLs.
 
         While a page is expanded and not yet recorded, the method holds back the record. The
-        changes of URLs by the expansion must be written together with the page and its links.
+        expansion's changes of URLs must be written together with the page and its links.
         """
         self._held_records.append(record)
         self._write_held()

@@ -5,7 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, EstimateLog, RecallEstimator
+from focuscrawl.completeness.recall_estimate import (
+    ESTIMATES_FILE,
+    FIRST_ESTIMATE,
+    EstimateLog,
+    RecallEstimator,
+)
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.target_pages import TargetPages, read_targets
 from focuscrawl.critic.protocol import RELEVANT
@@ -19,7 +24,6 @@ if TYPE_CHECKING:
 
 
 RULE = "rule"  # kind of the event that a user's stop rule stops the crawl
-_FIRST_ESTIMATE = 20  # fetches before the first estimate of recall
 _MIN_INTERVAL, _INTERVAL_SHARE = 10, 50  # between estimates: 10 fetches, or 1/50 of all fetches
 
 
@@ -69,10 +73,10 @@ class Completeness(Part):
         self._estimator = RecallEstimator(
             scores_are_relevance=self._crawl.strategy.expects_relevance
         )
-        self._due = _FIRST_ESTIMATE
+        self._due = FIRST_ESTIMATE
 
     def add_start_pages(self, n: int) -> None:
-        """Apply no stop rule to estimates before `n` new start pages have been fetched."""
+        """Let stop rules ignore estimates until `n` new start pages have been fetched."""
         self._valid_from = self._estimator.fetched + n
 
     def restore(self, fetch: RestoredFetch) -> None:
@@ -87,11 +91,10 @@ class Completeness(Part):
             self._is_due()
 
     def on_restored(self) -> None:
-        """Append to the estimates of the earlier run, or start anew after a change of topic."""
+        """Continue the estimates of the earlier run, or those that a topic change has started."""
         path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
-        again = self._record is not None
-        self._record = EstimateLog(path, 0 if again else fetched)
-        if fetched >= _FIRST_ESTIMATE and self._record.latest is None:
+        self._record = EstimateLog(path, fetched)
+        if fetched >= FIRST_ESTIMATE and self._record.latest is None:
             self._estimate()
 
     def on_recorded(self, visit: PageVisit) -> None:
@@ -110,7 +113,7 @@ class Completeness(Part):
             self._crawl.record_event(RULE, self._rules.describe(reason, self.latest, self.found))
         crawl, fetched = self._crawl, self._estimator.fetched
         last = 0 if self.latest is None else self.latest.fetched
-        if not len(crawl.frontier) and not crawl.in_flight and _FIRST_ESTIMATE <= fetched > last:
+        if not len(crawl.frontier) and not crawl.in_flight and FIRST_ESTIMATE <= fetched > last:
             self._estimate()
 
     def stop_reason(self) -> str | None:

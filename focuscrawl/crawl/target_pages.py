@@ -134,7 +134,7 @@ class TargetPages:
         return self._total > 0
 
     def counts(self) -> TargetCounts:
-        """Return the current counts, without target pages that became start pages."""
+        """Return the current counts, which leave out target pages that became start pages."""
         missing, met = [], 0
         for names in self._missing:
             known = [url_id for url_id in map(self._urls.get, names) if url_id is not None]

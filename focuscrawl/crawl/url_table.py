@@ -35,8 +35,8 @@ def url_pattern(url: str) -> str:
     """Return the pattern of a normalised URL: its host, its folder and the names in its query.
 
     Numbers in the URL are replaced with ``#`` and the last path segment with ``*``; the values of
-    query arguments are dropped. All URLs of a host whose path repeats a segment have the same
-    pattern. All URLs of a host with a very deep path have another common pattern.
+    query arguments are dropped. All URLs of a host that repeat a path segment have the same
+    pattern. All URLs of a host that have a very deep path have another common pattern.
 
     >>> url_pattern("https://a.example/wiki/2019/Start?version=3&action=diff")
     'a.example/wiki/#/*?action&version'
@@ -152,7 +152,7 @@ class UrlTable:
         return [self._hosts[host_id] for host_id in range(first, len(self._hosts))]
 
     def referrer_ids(self) -> NDArray[np.int64]:
-        """Return, for each URL, the id of the page on which it was found; -1 for a start page."""
+        """Return for each URL the id of the page on which it was found; -1 for a start page."""
         return self._referrer.data[: len(self._urls)].copy()
 
     def host_id(self, url_id: int) -> int:

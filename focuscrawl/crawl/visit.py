@@ -192,7 +192,7 @@ class PageVisit(Visit):
 
     @cached_property
     def selector(self) -> Selector:
-        """Selector of the HTML page, which is parsed again at the first use.
+        """Selector of the HTML page; the first use of the property parses the page again.
 
         Raises
         ------
@@ -246,8 +246,8 @@ class PageVisit(Visit):
 def make_answer_row(view: PageView, download: Download) -> AnswerRow:
     """Return the text digest, headings, ETag and date of a page, which the next crawl uses.
 
-    The digest covers only the text of the page, because many servers send a page with different
-    bytes in every response.
+    The digest is computed from only the text of the page, because many servers send a page with
+    different bytes in every response.
     """
     text = " ".join(view.tokens).encode("utf-8", "replace")
     return AnswerRow(

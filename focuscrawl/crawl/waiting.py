@@ -29,7 +29,7 @@ _MAX_SEED_WAIT = 30.0  # seconds that links wait for the host of a start page
 
 
 class PatientOrder(Part):
-    """Makes the crawl wait for a busy host that has a start page or a much better link.
+    """Makes the crawl wait for a busy host with a start page or a link of a much higher score.
 
     The crawl does not wait for a start page if its host is blocked for more than 30 seconds, for
     example after errors. The crawl waits for a better link by the rule of
@@ -80,8 +80,8 @@ class PriorityFidelity(Part):
     """Records each fetch during which a clearly better link waited for its busy host.
 
     *Priority fidelity* is the share of fetches during which no clearly better link waited. Scores
-    of start pages and redirect targets are not compared. Scores of a strategy that are not
-    expected relevances are not compared either.
+    of start pages and redirect targets are not compared. If a strategy's scores are not expected
+    relevances, no scores are compared.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -1,9 +1,9 @@
 """Quality of a critic on labelled pages, or by cross-validation on its own examples.
 
 A few-shot critic has no labelled pages except its examples, so its quality is measured by
-cross-validation on the examples. This estimates recall. Precision also depends on the share of
-relevant pages on the Web. To estimate precision, a person has to check some of the pages that the
-critic judges relevant.
+cross-validation on the examples. This estimates recall. The precision of a critic also depends on
+the share of relevant pages on the Web. To estimate precision, a person has to check some of the
+pages that the critic judges relevant.
 """
 
 from __future__ import annotations
@@ -161,9 +161,9 @@ def check_relevance(
     *,
     progress: Progress = NO_PROGRESS,
 ) -> CheckReport:
-    """Check whether a critic gives pages of `topics`, and no others, a relevance above 1/2.
+    """Check whether a critic gives pages of `topics`, and only these, a relevance above 1/2.
 
-    The other parameters and the errors are those of `check_classes`.
+    The function `check_classes` describes the other parameters and the errors.
     """
     rows, skipped = _select_rows(labels, web, set(critic.examples))
     progress.start(len(rows))

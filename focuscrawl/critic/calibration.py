@@ -1,8 +1,8 @@
 """Calibration of class probabilities, and measures of their reliability.
 
-Naive Bayes counts every word as independent evidence, so naive Bayes gives too extreme log-odds to
-long pages. Calibration shrinks the log-odds of a page by a factor that depends on the length of
-the page and is fitted on held-out pages.
+Naive Bayes counts every word as independent evidence, so its log-odds of long pages are too
+extreme. Calibration shrinks the log-odds of a page by a factor that depends on the length of the
+page and is fitted on held-out pages.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Raises the class probabilities of a page to a power s <= 1, and scales their sum to 1.
+    """Raises the class probabilities of a page to a power s <= 1, and normalises them.
 
     For a page with n known words, s = min(1, `scale` * n^-`exponent`). Calibration keeps the order
     of the classes of a page, and never makes a judgement more extreme.

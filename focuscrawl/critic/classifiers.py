@@ -29,8 +29,9 @@ _INVERSE_PENALTY = 10.0  # scikit-learn's C, for L2 regularisation of logistic r
 class NaiveBayes:
     """Flat (not hierarchical) multinomial naive Bayes over leaf classes [A02 equation 2].
 
-    The probability of a class c of a page is proportional to Pr(c) prod_t theta(c,t)^n(t), where
-    n(t) is the number of occurrences of the word t in the page.
+    The probability that a page belongs to the class c is proportional to Pr(c) prod_t
+    theta(c,t)^n(t). Here, n(t) is the number of occurrences of the word t in the page, and
+    theta(c,t) is the probability of t in c.
 
     Parameters
     ----------
@@ -82,10 +83,10 @@ class NaiveBayes:
 class HierarchicalNaiveBayes(NaiveBayes):
     """Naive Bayes down the topic tree by the chain rule: Pr(c|u) = Pr(parent|u) Pr(c|u, parent).
 
-    Each node of the topic tree with several children has a naive Bayes model. The word counts of a
-    child are the sum of the counts of its leaves. The weights of all nodes of the topic tree are
-    columns of one matrix, so the words of a page are looked up only once. With `uniform_prior`,
-    all children of a node of the topic tree have the same prior probability.
+    Each node of the topic tree with several children has a naive Bayes model. The word count of a
+    child node is the sum of the word counts of its leaves. The weights of all nodes of the topic
+    tree are columns of one matrix, so the words of a page are looked up only once. With
+    `uniform_prior`, all children of a node of the topic tree have the same prior probability.
     """
 
     kind: ClassVar[str] = "hierarchical"
@@ -153,7 +154,8 @@ def _log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64
 def sibling_groups(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
     """List the nodes of the topic tree that have several children, from the root down.
 
-    A node with a single child is left out, because the child has probability 1 given its parent.
+    A node with a single child is left out, because the child has the same probability as its
+    parent.
 
     Returns
     -------
@@ -227,6 +229,7 @@ class LogisticModel:
             raise ValueError("the link model has other classes")
         self.classes = linear.classes
         self.vectors = vectors
+        self.languages = vectors.languages
         self.linear = linear
         self.link_model = link_model
         n_words = len(vectors.words)
@@ -246,7 +249,7 @@ class LogisticModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return which classes of the link text model lie under `marked` (relevant) classes."""
+        """Return which classes of the link text model are at or below the `marked` classes."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
         return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 

@@ -40,7 +40,7 @@ _MAX_REDIRECTS = 5
 
 
 def find_urls(web: Web, urls: Sequence[str]) -> list[str | None]:
-    """For each URL in `urls`, return the recorded URL, or None if `web` does not have the URL."""
+    """Return for each URL in `urls` the recorded URL, or None if `web` does not have the URL."""
     normalized = [normalize(url) for url in urls]
     known = iter(web.resolve([url for url in normalized if url is not None]))
     return [None if url is None else next(known) for url in normalized]
@@ -222,7 +222,7 @@ class PackedBags(NamedTuple):
 
     @classmethod
     def unpack(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Unpack the bags of words in the arrays of a model file; raise ValueError if damaged."""
+        """Unpack the bags of words in the arrays of a model file; raise ValueError on damage."""
         if _ARRAYS[0] not in arrays:
             return cls()
         words = decode_lines(arrays, _ARRAYS[0])

@@ -300,7 +300,8 @@ def load_critic(
 def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
     """Load a trained critic as `load_critic` does, but never import a callable.
 
-    The function is for critic names in files, which may come from somebody else.
+    The function is for critic names that were read from files, because such files may come from
+    somebody else.
     """
     topics = _require_topics(topic)
     folder = find_model(spec)
@@ -322,7 +323,7 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
 
 
 def reject_callable_spec(name: str, where: str, option: str) -> str:
-    """Return a critic's name that was read from a file; raise `UserError` for a callable.
+    """Return a critic's name that was read from a file; raise `UserError` if it is a callable.
 
     The file may come from somebody else, and only the user may name Python code to run.
 

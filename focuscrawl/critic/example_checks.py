@@ -98,7 +98,7 @@ class FewExamplesReport:
     warnings: tuple[str, ...]
 
     def called_relevant(self) -> list[JudgedPage]:
-        """Return, in random order, pages that the critic judged relevant, without examples."""
+        """Return pages that the critic judged relevant, in random order and without examples."""
         return [page for page in self.others if page.relevance > 0.5]
 
     def doubtful(self, most: int) -> list[JudgedPage]:
@@ -180,7 +180,7 @@ def score_held_out(
     others: Sequence[Bag],
     topic: str,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
-    """Score example pages by cross-validation or, if there are too few, by the critic itself.
+    """Score example pages by cross-validation or, if they are too few, by the trained critic.
 
     Returns
     -------
@@ -256,7 +256,7 @@ class Cohesion(NamedTuple):
 
 
 def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
-    """Compare good pages, at least two, with each other, by embeddings or else by words.
+    """Compare at least two good pages with each other by their embeddings, or else by their words.
 
     Before the cosines are computed, the mean of the unlabelled pages is subtracted. Two unrelated
     pages have a cosine of about 0 after the subtraction.
@@ -326,7 +326,7 @@ def _distinctive_words(
 def top_words(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the words that count most for the topic, and the words that count most against it.
+    """Return the words with the strongest evidence for the topic, and those against the topic.
 
     The returned words contribute most to the difference between the mean log-odds of relevant and
     other pages.
@@ -357,7 +357,7 @@ class ShareEstimate(NamedTuple):
 
 
 def too_few_message(examples: int) -> str:
-    """Return a message if there are too few good examples to measure a critic, else ""."""
+    """Return a message if the good examples are too few to measure a critic, or else ""."""
     if examples >= MIN_EXAMPLES:
         return ""
     are = "example on the topic is" if examples == 1 else "examples on the topic are"
@@ -376,7 +376,7 @@ def estimate_share(hits: int, pages: int) -> ShareEstimate:
 
 
 def estimate_recall(log_odds: NDArray[np.float64]) -> ShareEstimate:
-    """Estimate the recall of a critic: the share of relevant pages that it judges relevant.
+    """Estimate a critic's recall, the share of relevant pages that the critic judges relevant.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Train a few-shot critic from phrases, a few relevant pages, and optionally off-topic pages.
 
 A few-shot critic is the sum of two linear scorers of page vectors. The scores of each scorer are
-standardised, so that they count standard deviations above the mean of the *unlabelled* pages (a
-sample of the pages that the crawl fetches).
+standardised: a score is the number of standard deviations above the mean of the *unlabelled* pages
+(a sample of the pages that the crawl fetches).
 
 - The *query* scorer is the cosine similarity (TF-IDF) of a page with the phrases. If word
   embeddings are installed, the cosine similarity of the mean embeddings is added to the query
@@ -11,15 +11,15 @@ sample of the pages that the crawl fetches).
   pages, with equal total weight for positive and negative pages (learning from positive and
   unlabelled examples [Elkan and Noto 2008]).
 
-The weight of a scorer is the square of the mean score that it gives to the good pages. For the
-example scorer, the scores come from cross-validation. Finally, the unlabelled pages with the
-highest scores become positive examples of low weight (pseudo relevance feedback), and the example
-scorer is fitted a second time.
+The weight of a scorer is the square of the good pages' mean score by this scorer. For the example
+scorer, the scores come from cross-validation. Finally, the unlabelled pages with the highest
+scores become positive examples of low weight (pseudo relevance feedback), and the example scorer
+is fitted a second time.
 
 The threshold score, at which the relevance is 1/2, is four fifths of the mean score of the good
 pages, but at most two standard deviations. If many unlabelled pages are relevant, no page scores
-far above the mean of the unlabelled pages. Good pages found by a crawl are more alike than other
-pages of the topic, so the scores of good pages are too high.
+far above the mean of the unlabelled pages. Good pages found by a crawl are more similar to each
+other than to other pages of the topic, so the scores of good pages are too high.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _KMEANS_RUNS = 3
 
 
 class Scorer(NamedTuple):
-    """Linear scorer of page vectors, in standard deviations above the mean of unlabelled pages.
+    """Linear scorer of page vectors, standardised by the mean and spread of unlabelled pages.
 
     Attributes
     ----------
@@ -168,7 +168,7 @@ def vectorize_pages(
     embeddings: bool,
     languages: LanguageShares = ENGLISH,
 ) -> tuple[PageVectors, TrainingPages]:
-    """Fit `PageVectors` to pages, and compute the vectors; parameters as in `fit_few_shot`."""
+    """Fit `PageVectors` to pages and compute the vectors; `fit_few_shot` describes parameters."""
     kept = {form for phrase in phrases for word in phrase for form in word_forms(word, languages)}
     kept.update(*good, *bad)
     vectors = PageVectors.fit(unlabelled, kept, embeddings=embeddings, languages=languages)
@@ -182,7 +182,7 @@ def vectorize_pages(
 def fit_scorer(
     vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: TrainingPages
 ) -> Scorer:
-    """Fit the query scorer and the example scorer to page vectors, and return their sum."""
+    """Train the query scorer and the example scorer on page vectors; return the scorers' sum."""
     training = _ScorerTraining(vectors, pages)
     query = [training.fit_query(phrases)] if phrases else []
     if not pages.good.shape[0]:
@@ -236,8 +236,8 @@ def fit_phrases(
 def generate_filler_pages(found: int, random_state: int, languages: LanguageShares) -> list[Bag]:
     """Generate pages of everyday words if there are fewer than 60 unlabelled pages.
 
-    Generated pages are more similar to each other than real pages are. If there were too many
-    generated pages, all real pages would have high scores.
+    Generated pages are more similar to each other than real pages are. With too many generated
+    pages, all real pages would have high scores.
     """
     return (
         generate_pages(_MIN_UNLABELLED - found, random_state, languages)
@@ -277,7 +277,7 @@ class _ScorerTraining:
     def component_weights(
         self, query: Sequence[Scorer], without: Sequence[tuple[NDArray[np.intp], Scorer]]
     ) -> list[float]:
-        """Return the weight of the query scorer, if there is one, and of the example scorer.
+        """Return the weights of the query scorer (if there is one) and of the example scorer.
 
         Parameters
         ----------
@@ -346,8 +346,8 @@ def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
 
     The clusters of off-topic pages are the off-topic classes of the model that judges link texts.
     A single off-topic class would contain the words of every other topic, each with a very low
-    frequency. With a single off-topic class, words of other topics would hardly count against the
-    topic.
+    frequency. So with a single off-topic class, words of other topics would hardly be evidence
+    against the topic.
 
     Parameters
     ----------

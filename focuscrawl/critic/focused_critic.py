@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.languages import LanguageShares
     from focuscrawl.page.view import PageView
 
 
@@ -43,10 +44,12 @@ class TopicModel(Protocol):
     ----------
     kind : name of the model's kind in its file
     classes : topic paths of the columns of the posteriors
+    languages : languages of the pages
     """
 
     kind: ClassVar[str]
     classes: tuple[str, ...]
+    languages: LanguageShares
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
@@ -118,8 +121,9 @@ class FocusedCritic:
     def example_words(self) -> dict[str, float]:
         """Return the words that best distinguish the examples of the topic from other pages.
 
-        The weight of a word is p log(p/q), as for keywords (`focuscrawl.knowledge`), where p is
-        its frequency in the relevant classes and q its frequency in the other classes.
+        The weight of a word is p log(p/q), as for keywords (`focuscrawl.knowledge`). Here, p is
+        the frequency of the word in the relevant classes, and q is the frequency in the other
+        classes.
 
         Returns
         -------
@@ -249,24 +253,26 @@ def is_few_shot(trained: TrainedCritic) -> bool:
 
 
 class WordReason(NamedTuple):
-    """A word of a page and how much the word adds to the log-odds of the topic."""
+    """A word of a page, and the amount that the word adds to the log-odds of the topic."""
 
     word: str
     weight: float
 
 
 class WordReasons(NamedTuple):
-    """The words of a page that add most to the log-odds of the topic, in descending order.
+    """The words of a page that change the log-odds of the topic most, in descending order.
 
     Attributes
     ----------
     on, off : words for the topic (positive weights) and against the topic (negative weights)
     meaning : contribution of the mean word embedding; 0 without embeddings
+    empty : relevance of a page without words
     """
 
     on: list[WordReason]
     off: list[WordReason]
     meaning: float
+    empty: float
 
     def to_dict(self) -> dict[str, Any]:
         """Return the words with their weights for JSON."""
@@ -274,27 +280,27 @@ class WordReasons(NamedTuple):
             "on": [each._asdict() for each in self.on],
             "off": [each._asdict() for each in self.off],
             "meaning": self.meaning,
+            "empty": self.empty,
         }
 
 
-def explain_words(
-    model: TopicModel, marked: NDArray[np.bool_], bag: Bag, max_words: int = 12
-) -> WordReasons:
-    """Return the words of a page that count for and against the topic.
+def explain_words(critic: FocusedCritic, bag: Bag, max_words: int = 12) -> WordReasons:
+    """Return the words of a page that count for and against the topic, without function words.
 
-    The contributions of the words add up to the log-odds of the most probable relevant class
+    The contributions of all words add up to the log-odds of the most probable relevant class
     against the most probable other class. For models that are not linear, the contribution of a
     word is the difference in log-odds between a page of only this word and an empty page.
 
     Parameters
     ----------
-    marked : bool (n_classes,), whether a class belongs to the topics of the crawl
     bag : words of the page
     max_words : number of words for the topic, and against it
     """
+    model, marked = critic.model, critic.marked
+    empty = float(critic.judge_bags([{}]).relevance[0])
     log = model.log_posteriors([bag])[0]
     if marked.all() or not marked.any() or not bag:
-        return WordReasons([], [], 0.0)
+        return WordReasons([], [], 0.0, empty)
     on = int(np.argmax(np.where(marked, log, -np.inf)))
     off = int(np.argmax(np.where(marked, -np.inf, log)))
     if isinstance(model, LogisticModel):
@@ -312,17 +318,15 @@ def explain_words(
         alone = model.log_posteriors([{}, *({word: bag[word]} for word in words)])
         odds = alone[:, on] - alone[:, off]
         adds = odds[1:] - odds[0]
-    return WordReasons(
-        _top_reasons(words, adds, max_words),
-        _top_reasons(words, -adds, max_words, sign=-1.0),
-        meaning,
-    )
-
-
-def _top_reasons(
-    words: Sequence[str], adds: NDArray[np.float64], max_words: int, sign: float = 1.0
-) -> list[WordReason]:
-    """Return the words with the largest positive contributions."""
     order = np.argsort(-adds, kind="stable").tolist()
-    whole = [i for i in order if adds[i] > 0.0 and not is_ngram(words[i])]
-    return [WordReason(words[i], sign * float(adds[i])) for i in whole[:max_words]]
+    reasons = [
+        WordReason(words[i], float(adds[i]))
+        for i in order
+        if not is_ngram(words[i]) and frequency(words[i], model.languages) < COMMON
+    ]
+    return WordReasons(
+        [each for each in reasons if each.weight > 0.0][:max_words],
+        [each for each in reversed(reasons) if each.weight < 0.0][:max_words],
+        meaning,
+        empty,
+    )

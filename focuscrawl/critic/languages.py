@@ -4,8 +4,8 @@ In many languages, whole words are poor features. Chinese and Japanese have no s
 words, so a token can be half a sentence. German has compounds, Arabic has prefixed articles,
 conjunctions and prepositions, and nearly every language except English inflects its words. Words
 of languages other than English are represented by character n-grams. Words in Chinese, Japanese
-and Korean are split into bigrams, like Lucene's ``CJKAnalyzer`` does. A word of any other language
-is represented by the word and its 4-grams (McNamee and Mayfield, Character n-gram tokenization for
+and Korean are split into bigrams, as in Lucene's ``CJKAnalyzer``. A word of any other language is
+represented by the word and its 4-grams (McNamee and Mayfield, Character n-gram tokenization for
 European language text retrieval, Information Retrieval 7, 2004). Features from dictionaries and
 stemmers are no better than n-grams (docs/research/critics-studies.md).
 """
@@ -70,7 +70,7 @@ _UNKNOWN_FREQUENCY = 1e-7  # of a word or n-gram that is not in the list of a la
 
 
 def to_terms(bags: Sequence[Bag], languages: LanguageShares) -> Sequence[Bag]:
-    """Return bags of n-grams; bags of words stay as they are if the pages are in English."""
+    """Convert bags of words to bags of n-grams, unless the pages are in English."""
     if languages == ENGLISH:
         return bags
     read: list[Bag] = []
@@ -90,7 +90,7 @@ def detect_languages(
 ) -> LanguageShares:
     """Detect the languages of training pages and phrases.
 
-    The unlabelled pages together have the same weight as the examples together. The language of
+    All unlabelled pages together have the same weight as all examples together. The language of
     the phrases is used if no page has a detectable language, or if a phrase has non-ASCII letters.
     """
     found = [shares for bags in (unlabelled, examples) if (shares := _page_languages(bags))]
@@ -105,10 +105,10 @@ def detect_languages(
 
 
 def detect_title_language(words: Bag) -> str:
-    """Return the language of the words of many titles, headings and links; English if unclear.
+    """Detect the language of many titles, headings and links by their words; default: English.
 
-    The thresholds are lower than those for pages, because titles have fewer everyday words than
-    running text.
+    The detection thresholds are lower than for pages, because titles have fewer everyday words
+    than running text.
     """
     return (
         detect_page_language(
@@ -121,7 +121,7 @@ def detect_title_language(words: Bag) -> str:
 def detect_page_language(
     bag: Bag, *, sure_english: float = _SURE_ENGLISH_SHARE, min_share: float = _MIN_EVERYDAY_SHARE
 ) -> str | None:
-    """Return the language of a page by its everyday words; None if unclear.
+    """Detect the language of a page from its everyday words; return None if it is unclear.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def is_spaceless(word: str) -> bool:
 
 
 def estimate_word_count(run: str) -> float:
-    """Return the approximate number of words in a piece of text from `split_scripts`."""
+    """Return the approximate number of words in a part of a word that `split_scripts` returned."""
     if run.isascii():
         return 1.0
     number = len(run) / _CHARACTERS_PER_WORD if is_spaceless(run) else count_words(run)
@@ -194,7 +194,7 @@ def word_ngrams(word: str) -> tuple[str, ...]:
 
 
 def is_ngram(term: str) -> bool:
-    """Return whether a term is an n-gram of a word, which users would not understand."""
+    """Return whether a term is an n-gram of a word; users would not understand n-grams."""
     return term.startswith(_NGRAM_MARK)
 
 
@@ -207,7 +207,7 @@ def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[n
 
 
 def everyday_words(languages: LanguageShares) -> tuple[str, ...]:
-    """Return the frequent words of English (about 30,000), or n-grams of another language."""
+    """Return about 30,000 frequent words of English, or frequent n-grams of another language."""
     least = _EVERYDAY_FREQUENCY if languages == ENGLISH else _EVERYDAY_NGRAM_FREQUENCY
     return tuple(word for word, each in _term_frequencies(languages).items() if each >= least)
 

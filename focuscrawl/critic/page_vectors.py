@@ -42,7 +42,7 @@ def word_vectors_installed() -> bool:
 
 @lru_cache(maxsize=1)
 def load_word_vectors() -> WordVectors:
-    """Return the word vectors, loaded once per process; errors are those of `WordVectors`."""
+    """Return the word vectors, loaded once per process; raises the errors of `WordVectors`."""
     return WordVectors()
 
 
@@ -60,12 +60,12 @@ class Subwords(NamedTuple):
 
     @classmethod
     def from_lengths(cls, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> Subwords:
-        """Divide subword `ids` among words; `lengths` (n_words,) are the numbers of subwords."""
+        """Divide subword `ids` among words; `lengths` (n_words,) has each word's subword count."""
         return cls(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
 class WordVectors:
-    """Static word embeddings, mainly for English: a word's vector is the mean of its subwords.
+    """Static word embeddings, mainly for English; a word's vector is its subwords' mean vector.
 
     Raises
     ------
@@ -95,13 +95,13 @@ class WordVectors:
         return self.embed_subwords(self.split(words))
 
     def split(self, words: Sequence[str]) -> Subwords:
-        """Split `words` into subwords, which takes nearly all of the time of `embed`."""
+        """Split `words` into subwords; the split takes nearly all of the time of `embed`."""
         encoded = self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)
         ids = np.array([i for each in encoded for i in each.ids], np.int64)
         return Subwords.from_lengths(ids, np.array([len(each.ids) for each in encoded], np.int64))
 
     def embed_subwords(self, subwords: Subwords) -> NDArray[np.float16]:
-        """Return the embeddings of words split into subwords, float16 (n_words, dimensions)."""
+        """Return the embeddings of words, given as subwords, float16 (n_words, dimensions)."""
         lengths = np.diff(subwords.starts)
         order = np.argsort(-lengths)  # the words with the most subwords first
         starts, lengths = subwords.starts[order], lengths[order]
@@ -176,8 +176,8 @@ class PageVectors:
     ) -> Self:
         """Fit the vocabulary, the document frequencies and the mean embedding to pages.
 
-        The vocabulary consists of the words of `bags`, except the rarest words, and of everyday
-        words of `languages`.
+        The vocabulary consists of everyday words of `languages` and of all words of `bags` except
+        the rarest.
 
         Parameters
         ----------

@@ -2,15 +2,15 @@
 
 The keyword model assumes that the words of a page are drawn from one of two distributions,
 background or topic. The *background* b(t) is the general frequency of words in the language
-(`wordfreq`). The *topic* distribution is a mixture: the user's words have the share
-`TOPIC_WORD_SHARE`, and the background has the rest:
+(`wordfreq`). The *topic* distribution theta(t) is a mixture: the distribution q(t) of the user's
+words has the share `TOPIC_WORD_SHARE`, and the background has the remaining share:
 
     theta(t) = (1 - TOPIC_WORD_SHARE) b(t) + TOPIC_WORD_SHARE q(t)
 
-The distribution q of the user's words is uniform over the phrases, and over the words of each
-phrase. The log-odds of a page are a sum over the words of the page. A word of the user's phrases
-counts for the topic; rare words of the language count more than frequent words. Every word that is
-not in the user's phrases counts a little against the topic.
+The distribution q(t) gives all phrases of the user the same probability, which is divided equally
+among the words of the phrase. The log-odds of a page are a sum over the words of the page. A word
+of the user's phrases counts for the topic; the rarer the word is in the language, the more it
+counts. Every word that is not in the user's phrases counts a little against the topic.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def parse_description(description: str) -> list[str]:
 
 
 def build_phrase_model(text: str) -> PhraseModel:
-    """Build a model from comma-separated phrases; errors are those of `parse_phrases`."""
+    """Build a model from comma-separated phrases; raises the errors of `parse_phrases`."""
     phrases = parse_phrases(text)
     languages = detect_languages((), (), phrases)
     reject_everyday_phrases(phrases, languages)

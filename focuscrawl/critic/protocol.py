@@ -90,8 +90,8 @@ class CustomCritic:
     """A critic that calls a user's function with a sequence of pages (`PageView`).
 
     The user's function returns n relevances in [0, 1], or a `Judgement`. A function that returns
-    class probabilities has an attribute ``classes``, a list of topic paths. The classes at or
-    below the topics of the crawl count as relevant.
+    class probabilities has an attribute ``classes``, a list of topic paths. The topics of the
+    crawl, and all classes below these topics, count as relevant.
 
     Parameters
     ----------

@@ -158,7 +158,7 @@ def train_on_bags(
     all_words: bool = False,
     random_state: int = 0,
 ) -> TrainedCritic:
-    """Train a critic on bags of words of pages; parameters as in `train_critic`.
+    """Train a critic on bags of words of pages; `train_critic` describes the parameters.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def train_on_bags(
 def held_out_posteriors(
     usable: Sequence[LabelledBag], *, kind: str, uniform_prior: bool = False, random_state: int = 0
 ) -> NDArray[np.float64]:
-    """Cross-validate a critic with at least two classes; parameters as in `train_on_bags`.
+    """Cross-validate a critic with two or more classes; `train_on_bags` describes parameters.
 
     Returns
     -------
@@ -294,7 +294,7 @@ class _LogisticTrainer:
         self._scale = 1.0
 
     def model(self) -> LogisticModel:
-        """Return the model trained on all examples, scaled as in the last cross-validation."""
+        """Return the model trained on all examples, scaled by the last cross-validation."""
         words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
         link_model = NaiveBayes(
@@ -357,7 +357,7 @@ def _digest_examples(usable: Sequence[LabelledBag]) -> str:
 
 
 def parse_topic_name(name: str | None) -> str:
-    """Return the topic path of the class that a user names; ``/good`` if the name is None.
+    """Return the topic path of the class that a user names; return ``/good`` if `name` is None.
 
     Raises
     ------
@@ -494,7 +494,7 @@ def sample_unlabelled_pages(
     random_state: int,
     progress: Progress = NO_PROGRESS,
 ) -> list[tuple[str, Bag]]:
-    """Sample unlabelled pages from the first recordings that together have enough pages.
+    """Sample unlabelled pages from recordings, one after the other until there are enough pages.
 
     Parameters
     ----------

@@ -31,10 +31,10 @@ class HarvestMonitor:
     """Detects falls of the harvest rate of a crawl.
 
     After each fetch, the monitor compares the last `WINDOW` fetches with all earlier fetches, if
-    there are at least `WINDOW` of them. An alarm starts if the harvest rate has halved and the
-    difference exceeds three standard errors, computed as for independent fetches. The alarm ends
-    when the harvest rate reaches three quarters of the rate before the alarm. If the rate halves
-    again during an alarm, the monitor raises another alarm.
+    there are at least `WINDOW` earlier fetches. An alarm starts if the harvest rate has halved and
+    the difference exceeds three standard errors. The standard error is computed as if the fetches
+    were independent. The alarm ends when the harvest rate reaches three quarters of the rate
+    before the alarm. If the rate halves again during an alarm, the monitor raises another alarm.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class HarvestMonitor:
         return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, busy_host))
 
     def add(self, outcome: Outcome) -> str | None:
-        """Add a fetch like `add_fetch`, but with the class and relevance of the linking page."""
+        """Add a fetch like `add_fetch`; `outcome` has the linking page's class and relevance."""
         self._latest.append(outcome)
         self._latest_relevance += outcome.relevance
         if len(self._latest) > WINDOW:
@@ -173,10 +173,10 @@ class SpeedMonitor:
 
     After each fetch, the monitor compares the last `WINDOW` fetches with all earlier fetches of
     the same run, if there are at least `WINDOW` earlier fetches. An alarm starts if the speed has
-    halved and the loss of relevance exceeds three standard errors, by the linear approximation of
-    a ratio of two sums. The alarm ends when the speed reaches three quarters of the speed before
-    the alarm. The thresholds for the start and the end of an alarm differ, so that a speed close
-    to one threshold does not cause repeated alarms.
+    halved and the loss of relevance exceeds three standard errors. The standard error is that of
+    the linear approximation of a ratio of two sums. The alarm ends when the speed reaches three
+    quarters of the speed before the alarm. The thresholds for the start and the end of an alarm
+    differ, so that a speed close to one threshold does not cause repeated alarms.
     """
 
     def __init__(self) -> None:

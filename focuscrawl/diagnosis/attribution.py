@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class Share(NamedTuple):
-    """An off-topic class, and its share of fetches before the harvest rate fell and now."""
+    """An off-topic class, and its share of fetches before the fall of the harvest rate and now."""
 
     topic: str
     now: float
@@ -53,7 +53,7 @@ class Share(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """A class that the user could mark as relevant: a sibling or parent of a relevant class.
+    """A class that the user could add to the relevant classes, a sibling or parent of one of them.
 
     Attributes
     ----------

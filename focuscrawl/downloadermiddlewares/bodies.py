@@ -33,10 +33,10 @@ _MAX_CODINGS = 2  # a server and a proxy can each add a coding by mistake
 
 
 class CompressionMiddleware(HttpCompressionMiddleware):
-    """Scrapy's decompression, with a name and a count for each kind of failure.
+    """Scrapy's decompression of bodies, which also names and counts each kind of failure.
 
-    Bodies that were compressed many times are refused, because each decompression can take as long
-    as that of a large page.
+    Bodies that were compressed many times in a row are refused, because each step of decompression
+    can take as long as for a large page.
     """
 
     async def process_response(  # type: ignore[override]  # Scrapy's is no coroutine
@@ -101,7 +101,8 @@ class WarcMiddleware(Component):
     The middleware is the one nearest to the downloader, so it records compressed bodies,
     robots.txt, retries and redirects. A relative file name in the setting is relative to the
     crawl's folder. A resumed crawl appends to its WARC file. With the setting
-    ``FOCUSCRAWL_WARC_SIZE``, a new WARC file is started when the file reaches the given size.
+    ``FOCUSCRAWL_WARC_SIZE``, the middleware starts a new WARC file when the present file reaches
+    the given size.
     """
 
     def __init__(self, crawler: Crawler) -> None:

@@ -68,7 +68,7 @@ class FocusMiddleware(Component):
     The spider ``focused`` yields its fetches as items for the pipelines and does not need this
     middleware. For spiders of other projects, `OpenPages` scores the links of a page, and records
     the page when the spider's callback has finished. The middleware is the one nearest to the
-    engine, after decompression and retries.
+    engine, so it gets responses after decompression and retries.
     """
 
     def __init__(self, crawler: Crawler) -> None:

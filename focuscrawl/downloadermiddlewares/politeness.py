@@ -1,4 +1,4 @@
-"""Delays between requests to a host: back-off after failures, and the delay of AutoThrottle."""
+"""Delays between requests to a host: back-off after failures, and delays by AutoThrottle."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ _CONNECTION_FAILURES = (
 class BackoffMiddleware(Component):
     """Delays the queued URLs of a host that is busy or does not answer.
 
-    A host is delayed as long as its header ``Retry-After`` asks, or for a time that grows with
-    every failure. A host that keeps failing, or asks for too long a delay, is skipped until the
+    A host is delayed for the time in its header ``Retry-After``, or for a time that grows with
+    every failure. A host that keeps failing, or requests too long a delay, is skipped until the
     crawl is resumed. The middleware is between the downloader and Scrapy's retry middleware, so
     that a retried request waits in the frontier until its host is ready. Replays do not use the
     middleware `BackoffMiddleware`.
@@ -57,7 +57,7 @@ class BackoffMiddleware(Component):
         self._backoff = HostBackoff(config.backoff, longest, failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Count the response as a success or, if its status means a busy host, as a failure."""
+        """Count the response as a success, or as a failure if its status means a busy host."""
         url_id = request.meta.get(URL_ID)
         if url_id is None:
             return response
@@ -96,8 +96,8 @@ class ThrottleMiddleware(Component):
 
     Requests to the host wait in the frontier instead of in the downloader slot. A request that
     waits in the downloader slot would take up one of ``CONCURRENT_REQUESTS``. A request that was
-    not sent does not delay the next request. Examples are requests whose response is cached or
-    which robots.txt forbids.
+    not sent does not delay the next request. Examples are requests with a cached response and
+    requests that robots.txt forbids.
     """
 
     def process_request(self, request: Request) -> None:

@@ -33,7 +33,7 @@ _MAX_JARS = 200  # of targets whose request is not sent yet
 
 
 class RedirectCookiesMiddleware(Component):
-    """Fetches pages that redirect to themselves until a cookie is set.
+    """Fetches pages that redirect to themselves until the client sends a certain cookie.
 
     A redirect that sets a cookie and leads to the same host is followed immediately, to see
     whether the chain of redirects leads back to its first URL. If the chain leads back to its
@@ -56,7 +56,7 @@ class RedirectCookiesMiddleware(Component):
             _add_cookies(request, jar)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        """Return a request with cookies if the redirects of a URL lead back to the URL."""
+        """Return a request with cookies if redirects of a requested URL lead back to it."""
         wanted = request.meta.get(OWN_REQUEST) in (ANSWERS, ALL_REDIRECTS)  # by the spider
         if URL_ID not in request.meta or COOKIES_SENT in request.meta or wanted:
             return response

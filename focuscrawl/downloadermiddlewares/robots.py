@@ -1,4 +1,4 @@
-"""Fetches and obeys robots.txt as RFC 9309 demands, even a huge, slow or malformed file."""
+"""Fetches and obeys robots.txt files by RFC 9309, even huge, slow or malformed files."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class RobotRules(ProtegoRobotParser):
     """The rules of a robots.txt; groups are matched as in RFC 9309, section 2.2.1.
 
     A group of rules applies to a crawler if the group names the whole product token of the
-    crawler, ignoring case. The library Protego looks for crawler names of robots.txt anywhere in
-    the ``User-Agent`` header. The crawler names and the header are passed to Protego with a slash
-    on each side, so that Protego matches whole names only.
+    crawler, ignoring case. The library Protego searches the whole ``User-Agent`` header for each
+    crawler name in robots.txt. The names and the header are passed to Protego with a slash on each
+    side, so that Protego matches whole names only.
     """
 
     @classmethod
@@ -74,7 +74,7 @@ class RobotRules(ProtegoRobotParser):
         return super().allowed(url, _delimited_token(user_agent))
 
     def crawl_delay(self, user_agent: str | bytes) -> float | None:
-        """Return the ``Crawl-delay`` in seconds that the rules ask of a crawler, or None."""
+        """Return the ``Crawl-delay`` of the rules for a crawler in seconds, or None."""
         return super().crawl_delay(_delimited_token(user_agent))
 
 
@@ -144,7 +144,7 @@ class RobotsMiddleware(Component):
     A missing robots.txt (status 4xx, or a redirect loop) allows all URLs of the host. If
     robots.txt cannot be fetched (no response, status 429 or 5xx), the request for the page fails.
     A retry of the request fetches robots.txt again. Only the first 500 KiB of a robots.txt are
-    used. Up to five redirects of a robots.txt in a row are followed. Each redirect of a robots.txt
+    used. Up to five redirects in a row of a robots.txt are followed. Each redirect of a robots.txt
     respects the delay and the robots.txt of its own host.
 
     Scrapy's own middleware allows all URLs if the download of robots.txt fails. The setting

@@ -26,7 +26,7 @@ _NOT_MODIFIED_HEADERS = frozenset(
 
 
 class ReplayDownloadHandler(Component):
-    """Returns responses from the crawl's recording; status 404 for URLs that it lacks."""
+    """Returns responses from the crawl's recording; URLs not in the recording get status 404."""
 
     lazy = False
 

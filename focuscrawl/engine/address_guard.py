@@ -1,8 +1,8 @@
 """Prevents connections to private addresses, by a filter of the name resolver's results.
 
 Scrapy connects only to addresses that the reactor's name resolver returns, even for a URL with an
-IP address. The filter covers pages, robots.txt and redirects with http and https, even if a host
-name resolves to another address than before.
+IP address. The filter covers http and https requests for pages, robots.txt and redirects, even if
+a host name resolves to another address than before.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def refusal_error(name: str, what: str) -> PrivateAddressError:
 class GuardedResolver:
     """Twisted `IHostnameResolver` that removes addresses to which a request may not connect.
 
-    For look-ups that do not come from a download handler of focuscrawl, the resolver applies the
+    If a look-up does not come from a download handler of focuscrawl, the resolver applies the
     crawl's setting of allowed addresses.
     """
 

@@ -82,7 +82,7 @@ def context_of(crawler: Crawler) -> CrawlContext:
 
 
 def config_of(crawler: Crawler) -> CrawlConfig:
-    """Return the configuration of a Scrapy crawler's crawl; without a crawl, read the settings."""
+    """Return the configuration of a Scrapy crawler's crawl; if it has none, read the settings."""
     if has_crawl(crawler):
         return context_of(crawler).crawl.config
     from focuscrawl.engine.config_from_settings import config_as_written  # noqa: PLC0415

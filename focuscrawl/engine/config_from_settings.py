@@ -42,7 +42,8 @@ def read_config(
 ) -> CrawlConfig:
     """Return the configuration of a crawl; arguments take precedence over settings.
 
-    For a crawl of a recording, the function changes ``settings`` to the settings of a replay.
+    For a crawl of a recording, the function changes the argument ``settings`` to the settings of a
+    replay.
 
     Parameters
     ----------

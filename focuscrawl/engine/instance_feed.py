@@ -72,10 +72,10 @@ class Instance:
 class InstanceFeed:
     """Emits the instances that each model of a crawl was trained on.
 
-    An instance is emitted when a model is trained on the instance for the first time, and again
-    for each later model for which its label or its features have changed. The last emitted
-    instance of a URL is the present instance of the URL. A run that resumes a crawl emits all
-    instances of its first model.
+    An instance is emitted when a model is trained on it for the first time. It is emitted again
+    for each later model if its label or features have changed. The last emitted instance of a URL
+    is the present instance of the URL. A run that resumes a crawl emits all instances of its first
+    model.
     """
 
     def __init__(self, crawl: Crawl, destination: Path | Callable[[Instance], object]) -> None:

@@ -70,7 +70,7 @@ _DEBUG_LEVELS = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
 def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
-    """Disable Scrapy's own spider middlewares, unused extensions, and log lines for each page.
+    """Disable Scrapy's own spider middlewares, unused extensions, and the log lines per page.
 
     Scrapy's spider middlewares would pass every fetched page through further generators, and
     Scrapy formats log lines even if the log level hides them. The function does not change
@@ -109,7 +109,7 @@ class QuietFormatter(LogFormatter):
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
-        """Log an item that a user's pipeline drops, but not a fetch that is never exported."""
+        """Log an item that a user's pipeline drops; log no fetch that focuscrawl never exports."""
         ours = ("excluded", "is_refetch", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]

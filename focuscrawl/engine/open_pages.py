@@ -59,7 +59,7 @@ class OpenPages:
         return url_id in self._pages
 
     def set_request_handler(self, queue_request: Callable[[Request], bool]) -> None:
-        """Set the function that queues a request of a callback, or returns False to drop it."""
+        """Set the function that queues a request of a callback, or drops it and returns False."""
         self._queue_request = queue_request
 
     def open(self, visit: PageVisit) -> None:
@@ -67,7 +67,7 @@ class OpenPages:
         self._pages[visit.url_id] = _OpenPage(visit)
 
     def links_of(self, url_id: int) -> list[str]:
-        """Return those links of a kept page that the crawl may follow without a callback."""
+        """Return the links of a kept page that the crawl may follow even without a callback."""
         page = self._pages.get(url_id)
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):
@@ -81,7 +81,7 @@ class OpenPages:
         ]
 
     def mark_followed(self, url_id: int, url: str) -> None:
-        """Record that a link of a kept page is followed without a request of the callback."""
+        """Record that the crawl follows a link of a kept page without a callback's request."""
         self._pages[url_id].followed.add(url)
 
     def add_request(self, url_id: int, request: Request) -> None:
@@ -96,10 +96,10 @@ class OpenPages:
         return request
 
     def was_queued(self, request: Request) -> bool:
-        """Tell whether a request from the engine was already queued with the page that yielded it.
+        """Tell whether a request from the engine was already queued with the page that led to it.
 
-        The engine may pass a request to the scheduler long after the callback that yielded it has
-        finished, or not at all.
+        The engine may pass a request to the scheduler long after the callback that yielded the
+        request has finished, or never.
         """
         was_queued = request in self._already_queued
         self._already_queued.discard(request)

@@ -87,7 +87,7 @@ class PageParsing:
         crawler.signals.connect(self.close, signal=signals.spider_closed)
 
     async def parse(self, visit: PageVisit) -> None:
-        """Parse the fetched page; set the visit's ``view``, or its ``error`` if parsing fails.
+        """Parse the fetched page; set the visit's ``view``, or the visit's ``error`` on failure.
 
         Raises
         ------

@@ -46,7 +46,7 @@ _COPIED = (  # attributes of both `PageText` and `TextVisit`
 
 @dataclass(slots=True, kw_only=True)
 class TextVisit(Visit):
-    """A recorded fetch with the text of its page; the Scrapy item if ``FOCUSCRAWL_TEXT`` is set.
+    """A recorded fetch with its page's text; with ``FOCUSCRAWL_TEXT``, the Scrapy item of a fetch.
 
     The fields have the same meaning as the columns of an export (docs/how-to/export.md). The text
     fields are None for pages without text and for pages whose text is not extracted, such as
@@ -75,7 +75,7 @@ class TextVisit(Visit):
     def of(
         cls, visit: Visit, found: PageText | str | None = None, *, markdown: bool = False
     ) -> TextVisit:
-        """Return the item of a fetch; ``found`` is its text or the reason for a missing text."""
+        """Return the item of a fetch; ``found`` is the text, or the reason why there is none."""
         item = cls(**{each.name: getattr(visit, each.name) for each in fields(Visit)})
         if isinstance(found, str):
             item.text_error = found
@@ -94,8 +94,8 @@ class PageTexts:
     """Extracts the texts of relevant pages in child processes, and stores them (`TextStore`).
 
     Pages whose text has to be extracted are queued like Scrapy items, so that
-    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. Before a crawl stops, it waits
-    until the last texts are extracted. The child processes have a lower priority than the crawl.
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` limits the size of the queue. A crawl stops only after the
+    last texts have been extracted. The child processes have a lower priority than the crawl.
 
     Raises
     ------
@@ -125,7 +125,7 @@ class PageTexts:
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     def needs_text(self, visit: PageVisit) -> bool:
-        """Tell whether a fetched page needs a text, by the rules of ``focuscrawl collect``."""
+        """Tell whether a page's text is extracted by the rules of ``focuscrawl collect``."""
         return (
             self._is_extracting
             and visit.view is not None
@@ -140,8 +140,8 @@ class PageTexts:
     async def extract(self, visit: PageVisit) -> PageText | str:
         """Return the text of a fetched page, or the reason why there is no text.
 
-        The parsed page is dropped before the extraction, because it needs several times the memory
-        of the response body.
+        The parsed page is dropped before the extraction, because a parsed page needs several times
+        the memory of the response body.
         """
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
@@ -209,7 +209,7 @@ class PageTexts:
 
 
 def prepare_texts(config: CrawlConfig, settings: BaseSettings) -> None:
-    """If texts are requested, check that they can be extracted, and allow a longer page queue.
+    """If texts are to be extracted, check that this is possible, and allow a longer page queue.
 
     Raises
     ------

@@ -42,8 +42,8 @@ def wake(crawler: Crawler) -> None:
     """Make the engine call the scheduler now, not only at the next heartbeat (every 5 seconds).
 
     The function uses ``engine._slot.nextcall``.
-    The function is needed until a scheduler can set the time of its next request, or ``nextcall``
-    is public.
+    The function is needed until a scheduler can set the time of its next request, or until
+    ``nextcall`` is public.
     """
     slot = crawler.engine._slot
     if slot is not None:
@@ -64,9 +64,9 @@ def is_closing(crawler: Crawler) -> bool:
 def is_idle(crawler: Crawler) -> bool:
     """Tell whether downloader and scraper have no requests, responses or items.
 
-    Requests of ``engine.download_async``, for example for a robots.txt, are included. Requests in
-    the scheduler are not included. The result is True before the spider opens and after the spider
-    has closed.
+    Requests made with ``engine.download_async``, for example for a robots.txt, are included.
+    Requests in the scheduler are not included. The result is True before the spider opens and
+    after the spider has closed.
 
     The function uses ``engine._slot.inprogress``, ``engine.scraper.slot``.
     The function is needed until ``engine.spider_is_idle`` is documented and does not include the
@@ -105,10 +105,10 @@ def close_spider(crawler: Crawler, reason: str) -> None:
 
 
 def slot_delay(crawler: Crawler, slot: str) -> float | None:
-    """Return the delay in seconds of a downloader slot, which AutoThrottle changes, or None.
+    """Return a downloader slot's delay in seconds, which AutoThrottle may change; else None.
 
     The function uses ``engine.downloader.slots``.
-    The function is needed until AutoThrottle reports the delays it sets, by a signal or in
+    The function is needed until AutoThrottle reports its delays by a signal or in
     ``request.meta``.
     """
     found = crawler.engine.downloader.slots.get(slot)
@@ -154,9 +154,9 @@ def limit_connections(
 ) -> None:
     """Limit and repair response headers, check server addresses, and disable Twisted's retries.
 
-    Without a change, Twisted reads any amount of headers, including early hints. Twisted also
-    refuses a response if one header field is invalid. Twisted also repeats a request immediately,
-    without the host's delay, if a persistent connection was closed.
+    Without the function, Twisted reads headers of any size, including early hints. Twisted also
+    refuses a response if one header field is invalid. If a persistent connection was closed,
+    Twisted repeats the request immediately, without the host's delay.
 
     Parameters
     ----------
@@ -313,7 +313,7 @@ def spider_names(process: CrawlerProcessBase) -> list[str]:
 
 
 def has_failed_to_start(process: CrawlerProcessBase) -> bool:
-    """Tell whether setting up a Scrapy crawler of the process failed.
+    """Tell whether the set-up of any Scrapy crawler in the process failed.
 
     The function uses ``process.bootstrap_failed``.
     The function is needed until Scrapy documents ``process.bootstrap_failed``.

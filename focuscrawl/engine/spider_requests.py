@@ -79,7 +79,7 @@ _HANDLED = "handle_httpstatus_list"
 
 
 def storable_meta(meta: Mapping[str, Any], trusted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a request's meta that is stored, so that a resumed crawl has it.
+    """Return the part of a request's meta that is stored for a resumed crawl.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class RequestFile:
     def load(self, is_queued: Callable[[str], bool]) -> list[Request]:
         """Read the file that an earlier run wrote, and rewrite it without finished requests.
 
-        The result also contains requests whose page was fetched, but did not reach the spider. The
+        The result also contains requests whose page was fetched, but not passed to the spider. The
         last line may be incomplete if the earlier run was killed.
         """
         if not self._path.exists():
@@ -272,9 +272,9 @@ class RequestWords:
 class SitemapDates:
     """Sorts the requests of a `SitemapSpider` by the date ``lastmod`` in the site map.
 
-    The date only decides between requests with equal scores, because relevance does not depend on
-    age. The class wraps the spider's method ``sitemap_filter``, so that only dates of accepted
-    entries are stored.
+    The date only orders requests with equal scores, because the relevance of a page does not
+    depend on its age. The class wraps the spider's method ``sitemap_filter``, so that only dates
+    of accepted entries are stored.
     """
 
     def __init__(self, spider: Spider | None) -> None:
@@ -314,8 +314,8 @@ class SpiderRequests:
     repeated on purpose, and requests for fetched pages. Responses to requests that bypass the
     frontier are not judged or recorded, but count against the budget.
 
-    The callable ``failed`` is called when a request for a page fails, before the errback of the
-    request.
+    When a request for a page fails, the callable ``failed`` is called before the request's
+    errback.
     """
 
     def __init__(
@@ -339,7 +339,7 @@ class SpiderRequests:
             self._add_late(normalize(request.url) or request.url, request)
 
     def requeue(self, url_id: int, request: Request) -> None:
-        """Keep a request that was in flight and has to be sent again."""
+        """Keep a request that was in flight and must be sent again."""
         self._requests[url_id] = request
 
     def add(self, request: Request) -> bool:
@@ -367,7 +367,7 @@ class SpiderRequests:
         return True
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
-        """Return the request kept for a URL, with ``meta`` added to its own meta, or None."""
+        """Return the request kept for a URL, with the entries of ``meta`` added, or None."""
         request = self._requests.pop(fetch.id, None)
         if request is None and not fetch.is_refetch:  # the spider did not request a second fetch
             request = self._file.pop(fetch.url)
@@ -454,8 +454,8 @@ def redirected_request(request: Request, url: str) -> Request:
     """Return a copy of a request by the project's spider, with the URL of a redirect's target.
 
     As in Scrapy, the header ``Authorization`` is dropped for another origin, and ``Cookie`` is
-    dropped for another host or an unencrypted connection. Cookies that the request set remain in
-    Scrapy's cookie jar.
+    dropped for another host or an unencrypted connection. Cookies that the original request set
+    remain in Scrapy's cookie jar.
     """
     before = request.meta.get("redirect_urls", [])
     plain = _without_own_keys(request)

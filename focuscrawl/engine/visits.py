@@ -78,13 +78,13 @@ class TooLargeError(UnusableError):
 
 
 class NotInArchiveError(UnusableError):
-    """The archive does not contain a page that the archive's index names."""
+    """The archive does not contain a page that the archive's index lists."""
 
     cause = "not in the archive"
 
 
 class UnpackingError(UnusableError):
-    """The body is not compressed in the way that the header states."""
+    """The compression of the body is not the one that the header states."""
 
     cause = "cannot be unpacked"
 
@@ -114,7 +114,7 @@ def is_web_error(error: BaseException) -> bool:
 
 
 def describe_error(error: Exception) -> str:
-    """Return the ``cause: details`` of an error; for a bug, the cause is the exception's class."""
+    """Describe an error as ``cause: details``; the cause of a bug is the exception's class."""
     if isinstance(error, DownloadCancelledError):  # by DOWNLOAD_MAXSIZE only
         return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:
@@ -177,8 +177,8 @@ def visit_of_error(
 ) -> PageVisit:
     """Create the visit (record of a fetch) of a URL whose request failed or was refused.
 
-    The argument ``answered`` is true if a response arrived whose processing failed, which counts
-    as a fetch.
+    The argument ``answered`` is true if a response arrived, but could not be processed; such a
+    response counts as a fetch.
     """
     ignored = isinstance(error, IgnoreRequest)
     visit = crawl.start_failed_visit(
@@ -230,7 +230,7 @@ def header_of(headers: Headers, name: str) -> str:
 
 
 def content_type_of(headers: Headers) -> tuple[str | None, str | None]:
-    """Return the media type and charset of a response, see `read_content_type`."""
+    """Return the media type and charset of a response (see `read_content_type`)."""
     return read_content_type(b",".join(headers.getlist("Content-Type")).decode("latin-1"))
 
 
@@ -261,7 +261,7 @@ class VisitLock:
             self.release(visit)
 
     async def acquire(self, visit: PageVisit) -> None:
-        """Wait until every visit of `Crawl.expand` has been recorded by `Crawl.record`."""
+        """Wait until no other visit holds the lock, then acquire the lock for a visit."""
         if self.holder is visit:
             return
         if self.is_locked:

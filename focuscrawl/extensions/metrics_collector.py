@@ -85,7 +85,7 @@ class CrawlCollector:
 
 
 def recall_metrics(crawl: Crawl) -> Iterator[Metric]:
-    """Yield the metrics of the target pages and of the latest estimate of the recall, if any."""
+    """Yield the metrics of the target pages and of the latest recall estimate, if they exist."""
     completeness = crawl.part(Completeness)
     counts = None if completeness is None else completeness.found
     if counts is not None:

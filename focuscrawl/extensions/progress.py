@@ -99,8 +99,8 @@ class _RegularFileHandler(logging.FileHandler):
 class JsonFormatter(logging.Formatter):
     """Formats a log record as a line of JSON.
 
-    Each line has the fields ``at`` (UTC), ``level``, ``logger``, ``message``, ``crawl``,
-    ``exception``, and those in the attribute ``fields`` of the log record.
+    Each line has the fields ``at`` (UTC), ``level``, ``logger``, ``message``, ``crawl`` and
+    ``exception``, and the fields in the log record's attribute ``fields``.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ class Progress(Component):
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary; if the log is a file or JSON on standard error, also log it."""
+        """Print the summary; also log the summary if the log is a file or JSON on stderr."""
         store = self._crawl.store.reopen()
         try:
             summary, reason = Summary.of(store), stop_reason(store)

@@ -41,9 +41,10 @@ _POLL_INTERVAL = 0.5  # seconds between two checks
 class BoundedStop(Component):
     """Cancels slow downloads when the spider is closing, and queues their URLs again.
 
-    Scrapy waits for every request in flight and for its retries, up to ``DOWNLOAD_TIMEOUT`` each.
-    The extension cancels requests in flight after ``FOCUSCRAWL_STOP_TIMEOUT`` seconds. Replays use
-    the extension only if they extract the texts of pages.
+    Without the extension, Scrapy waits for every request in flight and every retry, up to
+    ``DOWNLOAD_TIMEOUT`` for each. The extension cancels requests in flight after
+    ``FOCUSCRAWL_STOP_TIMEOUT`` seconds. Replays use the extension only if they extract the texts
+    of pages.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -56,7 +57,7 @@ class BoundedStop(Component):
         self._closed = False
 
     def engine_started(self) -> None:
-        """Wrap the download handlers; start regular checks whether the spider is closing."""
+        """Wrap the download handlers; start to check regularly whether the spider is closing."""
         if self._crawl.web is None:
             wrap_downloads(self._crawler, self._download)
         self._poll(None)
@@ -116,7 +117,7 @@ class RemoteControlExtension(Component):
         self.paused = False
 
     def engine_started(self) -> None:
-        """Drop a stop or budget command meant for an earlier run, and start to read commands."""
+        """Drop stop and budget commands that were for an earlier run; start to read commands."""
         self._control.clear_command(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:

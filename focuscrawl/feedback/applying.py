@@ -30,7 +30,13 @@ from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import parse_topics
-from focuscrawl.topics import TopicDefinition, check_trainable, read_definition, train_definition
+from focuscrawl.topics import (
+    DEFINITION_FILE,
+    TopicDefinition,
+    check_trainable,
+    read_definition,
+    train_definition,
+)
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_web_from_file
 
@@ -41,8 +47,6 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
-
-DEFINITION_FILE = "topic.toml"  #: name of the definition in a crawl's folder
 
 _STOP_TIMEOUT = 60.0  # seconds to wait for a crawl that is stopping
 
@@ -94,7 +98,7 @@ class _PageSources(NamedTuple):
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
 ) -> list[Web]:
-    """Check whether a topic definition can be applied to a crawl, before a person judges pages.
+    """Check, before a person judges pages, whether a topic definition can be applied to a crawl.
 
     Returns
     -------

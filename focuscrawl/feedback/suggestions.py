@@ -93,7 +93,7 @@ def suggest(
     known: Collection[str] = (),
     kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
-    """Choose pages to judge, one page of each of the `kinds` in turn.
+    """Choose pages to judge: in turn one page of each kind in `kinds`.
 
     If several pages of a host have the same title, only one of these pages is chosen.
 
@@ -180,10 +180,10 @@ def order_by_doubt(
 ) -> Iterator[int]:
     """Yield positions of pages; the next page has the largest product of doubt and distance.
 
-    The doubt about a page is the standard deviation of a verdict that is positive with the
-    probability `relevance`. The distance of a page is one minus its cosine similarity to the
-    nearest page that was judged or yielded before. The cosine similarity is the mean of the
-    similarities by words and by word vectors.
+    The doubt about a page is the standard deviation of its verdict, if the verdict is positive
+    with the probability `relevance`. The distance of a page is 1 minus its cosine similarity to
+    the most similar page that was judged or yielded before. The cosine similarity is the mean of
+    the similarities by words and by word vectors.
 
     Parameters
     ----------
@@ -379,11 +379,11 @@ def suggest_neighbours(
     *,
     crawls: Sequence[CrawlGraph] = (),
 ) -> list[Suggestion]:
-    """Choose the most relevant pages among those that link to examples or that examples link to.
+    """Choose the most relevant of the pages that link to examples or to which examples link.
 
     The critic of the topic definition judges the pages. If the topic definition names no critic, a
-    critic is trained. Pages of equal relevance are sorted by the number of examples to or from
-    which they have links.
+    critic is trained. Pages of equal relevance are sorted by the number of examples that link to
+    them or that they link to.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class Prompt:
 
     @property
     def digest(self) -> str:
-        """Digest of the question, which does not include the page."""
+        """Digest of the question; the digest does not depend on the page."""
         wording = [INSTRUCTIONS, QUESTION, self._topic, self._examples]
         return sha256(json.dumps(wording).encode()).hexdigest()
 

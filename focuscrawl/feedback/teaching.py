@@ -287,5 +287,5 @@ class TeacherRecord:
 
 
 def question_digest(endpoint: str, model: str, prompt: str) -> str:
-    """Return the digest of a teacher (endpoint and model) and its question."""
+    """Return a digest of a teacher (endpoint and model) and of a question to the teacher."""
     return sha256(json.dumps([endpoint, model, prompt]).encode()).hexdigest()

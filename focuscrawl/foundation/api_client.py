@@ -1,7 +1,8 @@
 """HTTP client of a server that the user names, such as a language model or a search engine.
 
-Requests keep a distance. A busy server is asked again after a back-off. The key is sent to the
-named server only: redirects are not followed, and the key is removed from error messages.
+Requests keep a distance. If the server is busy, the client repeats the request after a back-off.
+The key is sent to the named server only: redirects are not followed, and the key is removed from
+error messages.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ class ApiClient:
         self._connection.close()
 
     def request(self, method: str, path: str, body: bytes | None = None) -> ApiAnswer:
-        """Send a request, and send it again while the server is busy; return the response.
+        """Send a request, and repeat it while the server is busy; return the response.
 
         Parameters
         ----------

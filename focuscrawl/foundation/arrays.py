@@ -120,7 +120,7 @@ def unpack_finite_arrays(content: bytes) -> dict[str, NDArray[Any]]:
 def require_array(
     arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return an array; raise ValueError if a value is not finite, or a shape or dtype is wrong.
+    """Return an array; raise ValueError for a wrong shape or dtype, NaN or an infinite value.
 
     Parameters
     ----------

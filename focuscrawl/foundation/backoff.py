@@ -57,7 +57,7 @@ class HostBackoff:
 
 
 def read_retry_after(text: str, now: datetime) -> float | None:
-    """Return the delay in seconds that a header ``Retry-After`` asks for; None if invalid."""
+    """Return the delay in seconds of a header ``Retry-After``; None if the header is invalid."""
     text = text.strip()
     if text.isascii() and text.isdecimal():
         return float(text[:18])  # larger numbers would overflow

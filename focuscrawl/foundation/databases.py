@@ -33,9 +33,9 @@ _STAT_BLOCK = 512  # bytes; the unit of st_blocks, independent of the file syste
 
 
 class Database(sqlite3.Connection):
-    """SQLite connection that interrupts a statement after too many steps for the size of the file.
+    """SQLite connection with a limit of steps per statement, which grows with the file's size.
 
-    A statement that this connection interrupts raises `sqlite3.OperationalError` with the code
+    A statement that exceeds the limit raises `sqlite3.OperationalError` with the code
     ``SQLITE_INTERRUPT``.
     """
 
@@ -154,9 +154,9 @@ def check_database_file(path: Path) -> None:
 def find_foreign_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the tables, views and indexes that the SQL script `tables` does not create.
+    """Return a database's tables, views and indexes that the SQL script `tables` does not create.
 
-    The result includes tables, views and indexes that the script creates with another definition.
+    The result includes tables, views and indexes whose definition differs from that in the script.
     """
     ours = _created_by(tables)
     found = connection.execute(_OBJECTS).fetchall()
@@ -166,7 +166,7 @@ def find_foreign_objects(
 def find_missing_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the objects of the SQL script `tables` that a database lacks or has changed."""
+    """Return the SQL script's objects (`tables`) that a database lacks or defines differently."""
     found = {name: made for name, *made in connection.execute(_OBJECTS).fetchall()}
     return sorted(name for name, made in _created_by(tables).items() if found.get(name) != made)
 

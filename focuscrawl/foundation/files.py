@@ -63,7 +63,7 @@ def check_regular_file(path: str | Path) -> None:
 
 
 def open_regular(name: str, flags: int) -> int:
-    """Open a regular file or a symbolic link to one; an ``opener`` for `open`.
+    """Open a regular file or a symbolic link to a regular file; an ``opener`` for `open`.
 
     Raises
     ------
@@ -80,8 +80,8 @@ def open_regular(name: str, flags: int) -> int:
 def safe_join(root: Path, name: str) -> Path:
     """Return the path of the file `name` in the folder `root`, whether or not the file exists.
 
-    Every access to a file in an untrusted folder must get its path from the function. The user
-    chose the folder `root`, so `root` itself may be a symbolic link.
+    Code that accesses a file in an untrusted folder must get the file's path from this function.
+    The user chose the folder `root`, so `root` itself may be a symbolic link.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def safe_join(root: Path, name: str) -> Path:
 
 
 def read_regular(path: Traversable) -> bytes:
-    """Return the content of a regular file, a symbolic link to one, or a file in a zip archive.
+    """Return the content of a regular file (may be a symbolic link) or of a file in a zip archive.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def refuse_links(path: str | Path, below: str | Path) -> None:
 
 @contextmanager
 def replace_atomically(path: Path, *, folder: bool = False) -> Iterator[Path]:
-    """Yield the path of an empty draft file, which replaces `path` if the block raises no error.
+    """Yield the path of an empty draft file; the draft replaces `path` if no error is raised.
 
     The name of the draft is random, so nobody can place a symbolic link or a journal with the same
     name in advance. A symbolic link at `path` is replaced, and the target of the link does not

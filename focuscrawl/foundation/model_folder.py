@@ -1,9 +1,9 @@
 """The file format of all models: critics, apprentices and path models.
 
 A model is a folder with ``manifest.json`` and some files of arrays and tables. The manifest
-contains the kind and format of the model, further facts, and the SHA-256 digests of every file and
-of the manifest itself. The files of a model contain no timestamps, so equal models have equal
-bytes. Reading a model runs no code from its files, and checks every digest.
+contains the kind and format of the model, facts about the model, and the SHA-256 digests of every
+file and of the manifest itself. The files of a model contain no timestamps, so equal models have
+equal bytes. Reading a model runs no code from its files, and checks every digest.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class ModelFormat:
 
 
 def find_model_folder(spec: str) -> Traversable | None:
-    """Return the folder of the model `spec`, a path or a name in ``models``, or None.
+    """Return the folder of the model that `spec` (path, or name in ``models``) names, or None.
 
     The folder may be inside the zip archive from which the package was imported.
     """
@@ -213,14 +213,14 @@ def find_model_folder(spec: str) -> Traversable | None:
 
 
 def model_folders() -> list[Traversable]:
-    """Return the folders ``models`` in the current directory, beside and inside the package."""
+    """Return the folders ``models`` in the current folder, beside the package and inside it."""
     package = resources.files("focuscrawl")
     checkout = [package.resolve().parent / "models"] if isinstance(package, Path) else []
     return [Path("models"), *checkout, package / "models"]
 
 
 def error_message(error: BaseException) -> str:
-    """Return the message of an error as one line; without a message, the name of its class."""
+    """Return the message of an error as one line, or its class name if there is no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -1,4 +1,4 @@
-"""Restricts the network addresses a crawl may connect to; by default to the public Internet.
+"""Restricts the network addresses that a crawl may connect to; default: public addresses.
 
 A link or the reply of a name server can contain any IP address, including addresses in the user's
 network. Special addresses are those of the IANA registries for IPv4 and IPv6 (RFC 6890 and its

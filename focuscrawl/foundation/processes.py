@@ -1,9 +1,9 @@
 """Starts Python child processes, which exit when their parent process exits.
 
-Child processes import nothing from the current folder. The options ``python -m`` and ``python
--c``, and process pools, would search the current folder first, and run any file with the name of a
-module. Child processes exit without cleanup, because all records are on disk. A child that
-continued would send requests to the same hosts as its replacement.
+Child processes import nothing from the current folder. With ``python -m``, with ``python -c`` and
+in process pools, Python would search the current folder first, and run any file with the name of a
+module. Child processes exit without cleanup, because all records are on disk. A child process that
+outlived its parent would send requests to the same hosts as its successor.
 """
 
 from __future__ import annotations

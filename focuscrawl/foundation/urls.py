@@ -54,7 +54,7 @@ def normalize(url: str) -> str | None:
 
 
 def invalid_url_message(text: str) -> str:
-    """Return the text that follows an invalid URL in an error message, with a hint."""
+    """Return the text with a hint that follows an invalid URL in an error message."""
     bare = text.strip()
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
         return f"is not an http(s) URL: write https://{bare:.120}"
@@ -152,7 +152,7 @@ def schemeless(url: str) -> str:
 
 
 def host(url: str) -> str:
-    """Return the host of an absolute http(s) URL, and the port unless it is the default."""
+    """Return the host of an absolute http(s) URL, with the port unless it is the default port."""
     start = url.index("//") + 2
     end = len(url)
     for mark in "/?#":
@@ -171,8 +171,8 @@ def is_reserved(url: str) -> bool:
 def hashed_id(name: str) -> int:
     """Return an id for a URL or host that needs no table: 63 bits of its BLAKE2b hash.
 
-    Among a billion URLs, the probability of a collision is one in twenty. A URL whose id collides
-    with that of another URL counts as already known.
+    The probability that any two of a billion URLs have the same id is one in twenty. A URL with
+    the same id as another URL counts as already known.
     """
     digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1

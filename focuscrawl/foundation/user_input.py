@@ -1,4 +1,4 @@
-"""Parses user input (setting values, CSV tables, TOML, lists of URLs), with one-line errors."""
+"""Parses user input (setting values, CSV tables, TOML, URL lists); reports one-line errors."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ def json_object(example: str) -> ValueParser[Mapping[str, Any]]:
 
 
 def file_name(standard: str, ending: str = "", *words: str) -> ValueParser[str | None]:
-    """Return a parser of an optional file name; the value 0 gives None.
+    """Return a parser of an optional file name; for the value 0, the parser returns None.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def csv_reader(lines: Iterable[str]) -> csv.DictReader[str]:
 def numbered_rows(
     rows: csv.DictReader[str], path: str | Path | Traversable
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each row of a CSV table as its number, from 1, and its cells.
+    """Yield the number (from 1) and the cells of each row of a CSV table.
 
     Raises
     ------
@@ -360,7 +360,7 @@ def numbered_rows(
 def read_csv_rows(
     path: str | Path, columns: Sequence[str], *, optional: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield each row of a CSV table as its number, from 1, and its cells; skip blank lines.
+    """Yield the number (from 1) and the cells of each row of a CSV table; skip blank lines.
 
     Parameters
     ----------
@@ -575,7 +575,7 @@ LANGUAGES = ValueParser("language codes, separated by commas, as in en,de", _lan
 
 
 def some_of(*choices: str) -> ValueParser[tuple[str, ...]]:
-    """Return a parser of lists of `choices`; the result has the order of `choices`, no repeats."""
+    """Return a parser of lists of `choices`, which removes repeats and restores the order."""
 
     def convert(written: Any) -> tuple[str, ...]:
         found = _entries(written)

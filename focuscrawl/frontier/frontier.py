@@ -51,7 +51,7 @@ class SortedQueues(NamedTuple):
         urls: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> Self:
-        """Sort the queued URLs by their halved scores; `urls` have new scores.
+        """Sort all queued URLs by their scores after halving; `urls` get the new `scores`.
 
         Parameters
         ----------
@@ -96,19 +96,19 @@ class BusyHostLink(NamedTuple):
 def halve_scores(
     scores: NDArray[np.float64], halvings: NDArray[np.integer[Any]]
 ) -> NDArray[np.float64]:
-    """Return scores that are halved some times, as `halve_score` does, float64 (n,)."""
+    """Return `scores`, each halved as often as in `halvings` (see `halve_score`), float64 (n,)."""
     exponents = halvings.astype(np.int32)
     halved: NDArray[np.float64] = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
     return halved
 
 
 def halve_score(score: float, halvings: int) -> float:
-    """Return a score that is halved some times; a negative score is doubled as often."""
+    """Halve a score `halvings` times; double a negative score instead."""
     return math.ldexp(score, -halvings if score > 0.0 else halvings)
 
 
 class Frontier:
-    """Queued URLs by score, highest first; URLs with equal scores in the order of discovery.
+    """Queue of URLs, highest score first; URLs with equal scores are in the order of discovery.
 
     Each host has a heap of its queued links. A second heap sorts the hosts by the score of their
     best link. The method `pop` returns the best link among the hosts with a free slot, and spends
@@ -153,11 +153,11 @@ class Frontier:
         return self._n_queued
 
     def score(self, url: int) -> float:
-        """Return the present or last score of `url`; -inf if the URL was never queued."""
+        """Return the score of `url`, or its last score if not queued; -inf if never queued."""
         return float(self._scores.data[url]) if url < len(self._scores) else -np.inf
 
     def halved_score(self, url: int) -> float:
-        """Return the present or last score of `url` after its halvings."""
+        """Return the score of `url` after halving, or its last such score if not queued."""
         return -float(self._keys.data[url])
 
     def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -191,7 +191,7 @@ class Frontier:
         self._enqueue(url)
 
     def discount(self, url: int, halvings: int) -> bool:
-        """Halve the score of the queued `url`; return True if it was not halved as often before.
+        """Set how often the score of `url` is halved; return True if the number has changed.
 
         Parameters
         ----------
@@ -206,13 +206,13 @@ class Frontier:
         return True
 
     def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Change the scores of the queued URLs among `urls`."""
+        """Set new scores of those `urls` that are queued."""
         urls, scores = self._select_queued(urls, scores)
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             self.push(url, int(self._host_of.data[url]), score)
 
     def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Change scores like `update`, but faster for many URLs."""
+        """Set new scores like `update`, but faster for many URLs."""
         self.replace_queues(self.sort_queues(urls, scores))
 
     def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
@@ -224,11 +224,11 @@ class Frontier:
         return SortedQueues.sort(present, halvings, state, host_of, urls=urls, scores=scores)
 
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
-        """Replace the queues by the result of `sort_queues`, except URLs removed meanwhile.
+        """Replace the queues by the result of `sort_queues`; leave out URLs removed meanwhile.
 
-        The method blocks the event loop, and therefore contains no loop over all URLs. Each host
-        offers the link that was its best link when the queues were sorted, and `pop` skips
-        outdated links.
+        The method contains no loop over all URLs, because it blocks the event loop while it runs.
+        Each host offers the link that was its best link when the queues were sorted, and `pop`
+        skips outdated links.
         """
         new, halvings, new_keys, then, runs = sorted_queues
         size = len(new)
@@ -274,7 +274,7 @@ class Frontier:
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
-        """Remove and return the best URL whose host has a free slot; None if no host has one.
+        """Remove and return the best URL whose host has a free slot; None if no slot is free.
 
         The returned URL is in flight until `release` is called.
         """

@@ -40,7 +40,7 @@ class NameTable:
         return self._ids.get(name)
 
     def add(self, name: str) -> tuple[int, bool]:
-        """Return the id of `name`, and True if the name has just got the id."""
+        """Return the id of `name`, and whether the id is new."""
         new = len(self._names)
         i = self._ids.setdefault(name, new)
         if i == new:
@@ -51,9 +51,9 @@ class NameTable:
 class Host:
     """The queued links of a host, and its politeness state (delay, requests in flight).
 
-    Links from the last sorting of the whole frontier are in a sorted list, and later links are in
-    a heap. An entry of the queue is outdated if its URL has left the queue or has another score.
-    Outdated entries stay in the queue, and are skipped.
+    Links that were queued at the last sorting of the whole frontier are in a sorted list, and
+    later links are in a heap. An entry of the queue is outdated if its URL has left the queue or
+    has another score. Outdated entries stay in the queue, and are skipped.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ _UNINFORMATIVE = (OTHER, "good")  # names in topic paths that do not describe a 
 
 
 class WordCount(NamedTuple):
-    """Numbers of relevant and other pages with a word in their titles, headings or link texts."""
+    """Numbers of relevant and of other pages whose title, headings or link texts have a word."""
 
     relevant: int
     other: int
@@ -85,8 +85,8 @@ class Keywords:
     ) -> Keywords:
         """Choose as keywords the words that best distinguish relevant pages from other pages.
 
-        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence, where p is
-        the share of relevant pages with the word and q is the share of other pages with the word.
+        The weight of a word is p log(p/q), its part of the Kullback-Leibler divergence. Here, p is
+        the share of relevant pages with the word, and q is the share of other pages with the word.
         The source is Carpineto, de Mori, Romano and Bigi, An information-theoretic approach to
         automatic query expansion, ACM TOIS (2001), section 3. For smoothing, ten imaginary pages
         with the word frequencies of the language are added to the other pages.

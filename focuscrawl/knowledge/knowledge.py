@@ -42,7 +42,7 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The data of a URL in a knowledge file; times are in days (of recordings: in crawls).
+    """The data of a URL in a knowledge file; times are in days, or in crawls for recordings.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class Knowledge:
         return len(self._keys)
 
     def check(self, topic: str, critic: str) -> Self:
-        """Return this object, or raise UserError if the file is for another topic or critic."""
+        """Return `self`; raise UserError if the file is for another topic or critic."""
         if self.meta.get("topic") != topic:
             raise UserError(
                 f"knowledge file {self.path} has the topic {self.meta.get('topic')}, not {topic}: "
@@ -138,13 +138,13 @@ class Knowledge:
 
     @property
     def now(self) -> float:
-        """The number of the next crawl, used instead of a date if time is counted in crawls."""
+        """The number of the next crawl, which is the present time if time is counted in crawls."""
         return float(self.meta.get("crawls", 0)) + 1.0
 
     # -- the three knowledge bases of the paper ------------------------------------------
 
     def seeds(self, most: int = N_START_URLS) -> list[str]:
-        """Return stored start URLs, best first by hub and authority scores (methods.md 8)."""
+        """Return stored start URLs, sorted by their hub and authority scores (methods.md 8)."""
         found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
         return [url for url in (normalize(text) for (text,) in found) if url is not None]
 
@@ -290,11 +290,12 @@ def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     """Estimate how often pages change, as the rate of a Poisson process.
 
     The estimator was published by Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT
-    3 (2003), section 4.2. If X of n visits to a page at intervals of length I found a change, the
-    rate is -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple estimator X / (n I) is
-    larger, because several changes between two visits count as one change. The function uses the
-    mean interval between visits as I. For smoothing, `_PRIOR_VISITS` imaginary visits are added to
-    n. The changes expected among these visits, by the mean of all pages, are added to X.
+    3 (2003), section 4.2. If X of n visits to a page found a change, and the visits were at
+    intervals of length I, the rate is -log((n - X + 0.5) / (n + 0.5)) / I. The bias of the simple
+    estimator X / (n I) is larger, because several changes between two visits count as one change.
+    The function uses the mean interval between visits as I. For smoothing, `_PRIOR_VISITS`
+    imaginary visits are added to n. The number of changes that such visits would find on an
+    average page is added to X.
 
     Parameters
     ----------
@@ -345,12 +346,12 @@ class ChangeHistory(NamedTuple):
     def visit_values(self, now: float, cheap: float) -> Floats:
         """Return the value of fetching each page again, in relevant new pages per fetch.
 
-        Let p be the probability that a page has changed. A changed page has the value r + h, its
-        relevance r plus its hub score h, because a changed hub has new links. The cost of a
-        conditional request for an unchanged page is the parameter `cheap`, a fraction of a fetch.
-        The value of a visit (fetch) is p (r + h) / (p + (1 - p) cheap) with conditional requests,
-        and p (r + h) otherwise. Each failed visit halves the value of the next visit. The value of
-        a visit is 0 after `MAX_FAILURES` failed visits, and if p is below
+        Let p be the probability that a page has changed. A changed page has the value r + h, where
+        r is its relevance and h is its hub score, because a changed hub has new links. The cost of
+        a conditional request for an unchanged page is the parameter `cheap`, a fraction of a
+        fetch. The value of a visit (fetch) is p (r + h) / (p + (1 - p) cheap) with conditional
+        requests, and p (r + h) otherwise. Each failed visit halves the value of the next visit.
+        The value of a visit is 0 after `MAX_FAILURES` failed visits, and if p is below
         `MIN_CHANGE_PROBABILITY`.
 
         Parameters

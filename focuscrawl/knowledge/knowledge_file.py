@@ -82,7 +82,7 @@ _HEAD = 100  # bytes of a SQLite header
 
 
 def url_keys(urls: Sequence[str]) -> Ints:
-    """Return an integer key per normalised URL, int64 (n,), the same for ``http`` and ``https``.
+    """Return an integer key of each normalised URL, int64 (n,); ``http`` counts as ``https``.
 
     The probability that any two of a million different URLs have the same key is 3 in 10^8.
     """
@@ -206,7 +206,7 @@ def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]
 
 @contextmanager
 def open_draft(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open a draft: a copy of a knowledge file, or a new file; on success, it replaces the file.
+    """Open a copy of a knowledge file, or a new file; on success, the copy replaces the file.
 
     Other processes that write the knowledge file wait until the file is replaced.
 

@@ -1,7 +1,7 @@
 """Evaluates crawls by page labels and by a second classifier that does not guide the crawl.
 
 A crawl also collects off-topic pages that the crawl's critic (classifier) wrongly judges relevant.
-The lab therefore also measures results by labels and by a second classifier. The lab uses the
+The lab therefore also measures results by page labels and by a second classifier. The lab uses the
 ``test`` rows of the label table, on which no critic is trained. The second classifier is of
 another kind than the critic, and is trained on the ``test`` rows only.
 """
@@ -104,8 +104,8 @@ class Evaluator:
 def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, Evaluator]:
     """Return a dict from the name of each recording of a study to its evaluator.
 
-    The result has no entry for a recording for which the study file gives no evaluator and which
-    has too few ``test`` labels to train an evaluator.
+    A recording has no entry if the study file gives no evaluator for it and its ``test`` labels
+    are too few to train an evaluator.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def load_evaluators(webs: Sequence[StudyWeb], runs: Sequence[Run]) -> dict[str, 
 
 
 def create_evaluator(web: Web, labels: str, *, critic: str, judge: str | None) -> Evaluator | None:
-    """Return the evaluator for a web's crawls, or None if too few labels are ``test`` rows.
+    """Return the evaluator for a web's crawls; None if the labels have too few ``test`` rows.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
 def sample(
     items: Sequence[T], size: int, seed: int | tuple[int, int] | np.random.Generator
 ) -> list[T]:
-    """Return a random sample of at most `size` items, in the order of `items`."""
+    """Return a random sample of at most `size` items, in the same order as in `items`."""
     size = min(size, len(items))
     chosen = np.random.default_rng(seed).choice(len(items), size, replace=False)
     return [items[i] for i in sorted(chosen)]
@@ -199,7 +199,7 @@ class ReachablePages:
         self._seeds = [] if whole is None else whole.page_indices(seeds)
 
     def budget(self, wanted: float, most: int) -> int:
-        """Return a budget; `wanted` is in fetches, or below 1 a share of the relevant pages."""
+        """Return a budget in fetches; a `wanted` below 1 is a share of the relevant pages."""
         if wanted >= 1:
             return int(wanted)
         if self._whole is None or self._relevance is None:
@@ -212,7 +212,7 @@ class ReachablePages:
         return max(1, min(most, round(wanted * relevant)))
 
     def oracle_loss(self, budget: int) -> float:
-        """Return the loss rate of a greedy crawl that knows the relevance of all pages, or NaN."""
+        """Return the loss rate of a greedy crawl that knows all relevances, or NaN if unknown."""
         if self._whole is None or self._relevance is None:
             return math.nan
         return self._whole.oracle_loss(self._seeds, self._relevance, budget)

@@ -55,7 +55,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 def crawl_runs(
     runs: Sequence[Run], processes: int, *, keep: bool = False
 ) -> Iterator[tuple[Run, str | None]]:
-    """Run the unfinished crawls of a study, `processes` at a time; yield each when it ends.
+    """Run the unfinished crawls of a study, `processes` at a time; yield each finished crawl.
 
     Parameters
     ----------

@@ -316,7 +316,7 @@ class Run:
 
     @property
     def has_missing_outputs(self) -> bool:
-        """Whether a crawl, apprentice or knowledge file that later runs need is missing."""
+        """Whether a crawl, an apprentice or a knowledge file is missing that later runs need."""
         lacks_apprentice = any(
             not self.apprentice_path(each).exists() for each in self.apprentice_options
         )
@@ -392,7 +392,7 @@ def _is_complete_parquet(parquet: Path) -> bool:
 
 
 def read_run_record(path: Path) -> dict[str, Any]:
-    """Read the JSON file that a finished run or task has written; empty if it does not exist."""
+    """Read the JSON file that a finished run or task has written; {} if there is no such file."""
     try:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

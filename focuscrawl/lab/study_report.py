@@ -35,7 +35,7 @@ Curves = dict[str, dict[str, "Floats"]]
 
 
 def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
-    """Return the mean loss rate over seed samples after each percent of the budget.
+    """Return the loss rate after each percent of the budget, as a mean over seed samples.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def topic_figure(curves: Mapping[str, Floats], budget: float, strategies: list[s
 
 
 def web_figure(curves: Curves, strategies: list[str]) -> Figure:
-    """Draw the median loss curve over a web's topics, per strategy that ran on all topics."""
+    """Draw a web's median loss curve over topics for each strategy that ran on all topics."""
     topics = curves.values()
     medians = {
         label: np.median([found[label] for found in topics], axis=0)

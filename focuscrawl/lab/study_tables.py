@@ -146,14 +146,14 @@ def by_strategy(
 def mean_ranks(mean: pd.DataFrame) -> pd.Series[float]:
     """Return the mean rank of each column over all rows; rank 1 has the lowest loss.
 
-    Columns with a missing value are dropped, since ranks among different numbers of columns are
-    not comparable.
+    Columns with a missing value are dropped, because ranks are not comparable between rows with
+    different numbers of columns.
     """
     return mean.dropna(axis="columns").rank(axis="columns").mean()
 
 
 def friedman(mean: pd.DataFrame) -> float:
-    """Return the p-value of Friedman's test that all columns rank alike, or NaN."""
+    """Return the p-value of Friedman's test that all columns have equal ranks, or NaN."""
     whole = mean.dropna(axis="columns")
     if min(len(whole), len(whole.columns)) < 3 or (whole.nunique(axis="columns") == 1).all():
         return float("nan")
@@ -186,7 +186,7 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 
 
 def knowledge_chains(results: Results) -> list[list[str]]:
-    """Return lists of strategies (labels) in which each strategy's crawl learns from the previous.
+    """Return lists of strategies; the crawl of each strategy learns from that of the one before.
 
     If several strategies start with knowledge from the same crawl, the result has one list for
     each of these strategies.
@@ -292,7 +292,7 @@ def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], 
 
 
 def summary_rows(table: pd.DataFrame) -> list[list[str]]:
-    """Return a row of formatted means over topics for each strategy in `learning_table`."""
+    """Return for each strategy in `learning_table` a row of means over topics as text."""
     rows = []
     for label, crawl in table.groupby("strategy", sort=False):
         cells = [str(label), f"{crawl['area'].mean():.3f}"]

@@ -87,7 +87,7 @@ class Trial(NamedTuple):
 
 
 def select_d_max(trials: Sequence[Trial], *, by_accuracy: bool = False) -> int:
-    """Return the smallest d_max with a log loss within one standard error of the best.
+    """Return the smallest d_max whose log loss is within one standard error of the best log loss.
 
     If `by_accuracy` is set, return the smallest d_max with the maximum accuracy [A02 section 3.4].
     """
@@ -218,10 +218,10 @@ def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRo
 class Folds:
     """Splits links into cross-validation folds by linking page and by link target.
 
-    Links of the same page are similar, and so are links to the same URL. So the linking pages are
-    split into folds, and the link targets are split into folds. The model of a fold is tested on
-    the links from the fold's pages to the fold's targets. The model of a fold is trained on the
-    links from pages of other folds to targets of other folds.
+    Links of the same page are similar, and links to the same URL are similar. So both the linking
+    pages and the link targets are split into folds. The model of a fold is tested on the links
+    from the fold's pages to the fold's targets. The model of a fold is trained on the links from
+    pages of other folds to targets of other folds.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ class Folds:
 
 
 class FoldInstances(NamedTuple):
-    """Instances for cross-validation: link targets, with all their links from one fold of pages.
+    """Instances for cross-validation: a link target with all links to it from one fold of pages.
 
     Attributes
     ----------

@@ -128,11 +128,11 @@ class CrawlGraph:
         return cls(starts, targets)
 
     def links(self, url: str) -> list[str]:
-        """Return the distinct fetched URLs that a page links to, except the page itself."""
+        """Return the distinct fetched URLs that a page links to, except the page's own URL."""
         return [to for to in dict.fromkeys(self.targets.get(url, [])) if to != url]
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return `urls`, with None in place of each URL that was not fetched."""
+        """Return the list `urls` with None instead of each URL that was not fetched."""
         return [url if url in self.targets else None for url in urls]
 
 

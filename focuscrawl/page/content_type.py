@@ -49,8 +49,8 @@ def read_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return the media type (lower-case, without parameters) and the charset of a response.
 
     If a response has several Content-Type values, the last valid value is used, as in browsers
-    (WHATWG Fetch, "extract a MIME type"). The media type is None if it is invalid or unknown, and
-    the charset is None if it is missing.
+    (WHATWG Fetch, "extract a MIME type"). An invalid or unknown media type is returned as None,
+    and a missing charset as None.
 
     Parameters
     ----------

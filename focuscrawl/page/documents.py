@@ -79,7 +79,7 @@ class UnreadableError(Exception):
 
 
 class DocumentLink(NamedTuple):
-    """A link of a document, with normalised URL, link text and index of the text's DOM leaf."""
+    """A link of a document: normalised URL, link text, and index of the DOM leaf with the text."""
 
     url: str
     text: str
@@ -92,7 +92,7 @@ def is_pdf(body: bytes) -> bool:
 
 
 def url_list_kind(body: bytes) -> str | None:
-    """Return the kind of URL list, site map or feed, in a response; None for other responses.
+    """Return the kind of a response that lists URLs (site map or feed); None for other responses.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def _to_xml(text: bytes) -> bytes:
 
 
 def decompress(body: bytes, max_bytes: int = _MAX_UNPACKED) -> bytes:
-    """Return the first `max_bytes` of a body, decompressed if the body is a gzip file."""
+    """Return the first `max_bytes` of a body; decompress the body if it is a gzip file."""
     if not body.startswith(_GZIP):
         return body[:max_bytes]
     unpacked = bytearray()

@@ -2,8 +2,8 @@
 
 The encoding is determined as in browsers (WHATWG HTML, "determining the character encoding"). The
 byte order mark, the ``Content-Type`` header or the declaration of the page determines the
-encoding, or else the encoding is guessed. Encoding labels follow the WHATWG encoding standard, in
-which latin-1 and ASCII mean windows-1252.
+encoding. Without any of the three, the encoding is guessed. Encoding labels have the meaning of
+the WHATWG encoding standard, in which latin-1 and ASCII mean windows-1252.
 """
 
 from __future__ import annotations

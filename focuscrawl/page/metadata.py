@@ -180,8 +180,8 @@ class HeaderLinks(NamedTuple):
 def read_header_links(url: str, headers: Iterable[tuple[str, str]]) -> HeaderLinks:
     """Read the URLs that the header fields of a response link to.
 
-    The ``Content-Location`` of a negotiated response (RFC 2295, ``TCN``) is a variant of the page,
-    not another page.
+    The ``Content-Location`` of a negotiated response (RFC 2295, ``TCN``) is not read, because it
+    is the URL of a variant of the same page.
 
     Parameters
     ----------

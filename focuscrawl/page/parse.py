@@ -1,9 +1,9 @@
 """Parse HTML pages to `PageView`, estimate the cost of parsing, and extract visible text.
 
-The cost of parsing is estimated from the bytes of a page, in a fraction of the parse time. Parse
-time is proportional to the number of tags and bytes, with one exception. The parser libxml2
-searches all attributes of an element for each new attribute, so 100,000 attributes take as long as
-ten million tags.
+The cost of parsing is estimated from the bytes of a page. The estimate takes a fraction of the
+parse time. Parse time is proportional to the number of tags and bytes, with one exception. The
+parser libxml2 searches all attributes of an element for each new attribute, so 100,000 attributes
+take as long as ten million tags.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _has_many_attributes(utf8: bytes, max_squares: int) -> bool:
 
 
 class ParseLimitError(Exception):
-    """Parsing a page would exceed, or has exceeded, a limit of time or memory."""
+    """Parsing a page has exceeded, or would exceed, a limit of time or memory."""
 
 
 def parse_page(
@@ -279,7 +279,7 @@ def _read_tree(utf8: bytes, max_cost: ParseCost, agent: str) -> tuple[Outline, M
 def parse_selector(body: bytes, encoding: str | None = None) -> Selector:
     """Parse an HTML page to a parsel selector, for CSS and XPath queries.
 
-    The element tree is the tree that `parse_page` reads; comments, for example, are missing.
+    The element tree is the one that `parse_page` reads, and lacks, for example, comments.
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def _alternates(
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return the number of first texts that together have up to `MAX_TOTAL_LENGTH` characters."""
+    """Return how many of the first texts fit into `MAX_TOTAL_LENGTH` characters together."""
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]
@@ -344,7 +344,7 @@ def count_within_limit(texts: Sequence[str | None]) -> int:
 
 
 def to_links(outline: Outline, targets: list[str | None]) -> Links:
-    """Return the links of a page's outline, without links that have no valid target."""
+    """Return the links of a page's outline that have a valid target."""
     left = np.array(outline.left, np.int32)
     right = np.array(outline.right, np.int32)
     nofollow = np.array(outline.nofollow, np.bool_)

@@ -43,7 +43,7 @@ _ERROR_TAIL_BYTES = 8192  # last bytes of the standard error that are read for a
 
 
 class WorkerProcess:
-    """A child process that answers requests by the function ``serve`` of a given module.
+    """A child process in which the function ``serve`` of a given module answers requests.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ def serve_requests(
     max_seconds: float,
     check_setup: Callable[[], str] = str,
 ) -> None:
-    """In a child process, answer requests until the input ends or a page takes too long.
+    """Answer requests in a child process, until the input ends or a page takes too long.
 
     The child process ignores signals, because the parent process handles signals and ends the
     child process.
@@ -229,7 +229,7 @@ class ParserProcess:
         return view
 
     def close(self) -> None:
-        """Kill the child process, even during parsing; later calls start no new process."""
+        """Kill the child process, even during parsing; after that, no new process is started."""
         self._closed.set()
         self._server.kill()
         with self._lock:

@@ -57,7 +57,7 @@ def product_token(agent: str | bytes) -> str:
 
 
 def read_robots_rules(texts: Iterable[str], agent: str = DEFAULT_AGENT) -> tuple[bool, bool]:
-    """Return whether rules forbid to index a page, and whether they forbid to follow its links.
+    """Return whether rules forbid indexing a page, and whether rules forbid following its links.
 
     Parameters
     ----------

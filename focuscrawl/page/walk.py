@@ -161,7 +161,7 @@ class Outline:
     headings: list[tuple[str, int]] = field(default_factory=list)
 
     def add_link(self, reference: str) -> None:
-        """Add a link that is no ``a`` element, such as a canonical URL, as an empty DOM leaf."""
+        """Add an empty DOM leaf for a link that is no ``a`` element, such as a canonical URL."""
         self.references.append(reference)
         self.left.append(len(self.leaves))
         self.right.append(len(self.leaves))
@@ -182,9 +182,9 @@ class Outline:
 def build_outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - a hot loop
     """Collect the leaves, links and metadata of a page in one walk over the element tree.
 
-    A DOM leaf is a text with other characters than white space, or an element without child
-    elements and without such a text (methods.md 4, [A02 section 2.2.1]). Metadata, scripts and an
-    empty ``html``, ``head`` or ``body`` are not leaves. A link element without a leaf inside is
+    A DOM leaf is a text with other characters than white space, or an element that contains
+    neither elements nor such a text (methods.md 4, [A02 section 2.2.1]). Metadata, scripts and an
+    empty ``html``, ``head`` or ``body`` are not leaves. A link element that contains no leaf is
     itself a leaf.
     """
     page = Outline()

@@ -87,8 +87,8 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
 
     A token is a run of letters, digits and combining marks within one text of the page, in lower
     case and Unicode NFC. Invisible characters, such as soft hyphens, do not end a token. Tokens of
-    more than `MAX_TOKEN_LENGTH` characters are left out, or split if the script has no spaces
-    between words.
+    more than `MAX_TOKEN_LENGTH` characters are left out. If the script has no spaces between
+    words, such tokens are split instead.
 
     Parameters
     ----------
@@ -222,8 +222,8 @@ class PageWords:
     def split_hashes(self, most: int) -> NDArray[np.uint64]:
         """Return the hashes of the first `most` words, uint64 (n,).
 
-        Each character of scripts without spaces is a word. Without such characters, the result is
-        `hashes`.
+        Each character of scripts without spaces is a word. For a page without such characters, the
+        result is `hashes`.
         """
         parts: dict[int, list[str]] = {}  # of the words with such characters
         n_parts = 0

@@ -2,8 +2,9 @@
 
 The forward, backward and Viterbi recursions process many chains of equal length at once, in log
 space. The array `nodes` of shape (n, length, states) contains the log-potential of each state at
-each position, ``-inf`` for impossible states. The array `edges` of shape (states, states) contains
-the log-potential of the transition from the row's state to the column's state.
+each position, or ``-inf`` if the state is impossible. The array `edges` of shape (states, states)
+contains the log-potential of each transition, from the state of the row to the state of the
+column.
 """
 
 from __future__ import annotations
@@ -106,7 +107,8 @@ def viterbi(nodes: Floats, edges: Floats) -> Ints:
 def log_product(left: Floats, edges: Floats) -> Floats:
     """Return log(exp(left) @ exp(edges)), of shape (n, states), without over- or underflow.
 
-    The function multiplies matrices where the product is exact, and sums logarithms elsewhere.
+    The function multiplies matrices where the product is exact; for other elements, it sums
+    logarithms.
     """
     top = left.max(axis=1, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
@@ -157,7 +159,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """The states of a chain model, the allowed transitions, and states that share features.
+    """States of a chain model, allowed transitions, and groups of states that share features.
 
     Attributes
     ----------
@@ -184,13 +186,13 @@ class Structure:
 class ChainCRF:
     """Conditional random field over the state sequences that `structure` allows [C section 2].
 
-    The probability Pr(y|x) of a state sequence y, given observations x, is proportional to
-    exp(W.F(x, y)) with weights W and features F. A state feature is a pair of an observed feature
-    and a state. An edge feature is a pair of consecutive states. The optimiser L-BFGS maximises
-    the log-likelihood of the labels, summed over all chains with their weights, minus the penalty
-    `l2` |W|^2. If a position has several possible states, the likelihood is the sum over all
-    sequences with any of the possible states. If all labels are known, the objective is that of [C
-    section 2], and concave.
+    Given observations x, the probability Pr(y|x) of a state sequence y is proportional to
+    exp(W.F(x, y)), where W are weights and F are features. A state feature is a pair of an
+    observed feature and a state. An edge feature is a pair of consecutive states. The optimiser
+    L-BFGS maximises the log-likelihood of the labels, summed over all chains with their weights,
+    minus the penalty `l2` |W|^2. If a position has several possible states, the likelihood is the
+    sum over all sequences with any of the possible states. If all labels are known, the objective
+    is the concave function of [C section 2].
 
     Parameters
     ----------
@@ -267,7 +269,7 @@ class ChainCRF:
         return self
 
     def set_weights(self, shared: Floats, edge: Floats) -> None:
-        """Set the weights of a fitted model: of each group of features, and of transitions."""
+        """Set the weights of a fitted model: feature weights `shared` and edge weights `edge`."""
         self.shared_ = shared
         self.state_ = shared @ self.structure.groups
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)

@@ -1,4 +1,4 @@
-"""Scores URLs by the paths to the URLs, and decides when to leave a site [C section 3.2]."""
+"""Scores URLs by the link paths that lead to them; decides when to leave a site [C 3.2]."""
 
 from __future__ import annotations
 
@@ -89,12 +89,12 @@ def directory_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
 class SiteStopRule:
     """Decides when to stop fetching pages of a site [C section 3.2].
 
-    In the paper [C], fetching stops when no link scores above a threshold. Scores are sums of
-    rewards by a model that was trained on other sites, so a threshold has a different meaning on
-    each site. The class `SiteStopRule` converts the model's probabilities to likelihood ratios
-    with a calibration. The class `SiteStopRule` estimates the share of goal pages among the site's
-    recent fetches by maximum likelihood. The share of goal pages is the prior probability that a
-    queued link leads to a goal page.
+    In the paper [C], fetching stops when no link scores above a threshold. A score is a sum of
+    rewards by a model that was trained on other sites, so the same threshold has a different
+    effect on each site. The class `SiteStopRule` converts the model's probabilities to likelihood
+    ratios with a calibration. The class `SiteStopRule` estimates the share of goal pages among the
+    site's recent fetches by maximum likelihood. The share of goal pages is the prior probability
+    that a queued link leads to a goal page.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class SiteStopRule:
         self._poor = 0  # consecutive checks with too few expected goals
 
     def record_fetch(self, url: int) -> None:
-        """Record a fetch of the site, which is not a goal page unless `record_page` is called."""
+        """Record a fetch of the site; it counts as no goal unless `record_page` is called."""
         self._at[url] = len(self._evidence)
         self._evidence.append(0.0)
 
@@ -126,7 +126,7 @@ class SiteStopRule:
 
     @property
     def is_due(self) -> bool:
-        """Whether enough pages of the site were fetched for the next call of `should_stop`."""
+        """Whether enough pages of the site were fetched since the last call of `should_stop`."""
         return len(self._evidence) >= self._seen + _EVERY
 
     def should_stop(self, goals: Floats) -> bool:
@@ -288,7 +288,7 @@ class Forager:
         return int(self._parent.data[url])
 
     def record_fetch(self, url: int) -> None:
-        """Record the fetch of a URL, whatever the outcome."""
+        """Record the fetch of a URL with any outcome."""
         self._grow(url)
         self._fetched.data[url] = True
         number = int(self._site.data[url])
@@ -310,7 +310,7 @@ class Forager:
             site.judged += 1
 
     def label_probabilities(self, url: int, page: Floats) -> Floats:
-        """Return the label probabilities of a page, given the paths to the page and its features.
+        """Return the label probabilities of a page, given its features and the paths to the page.
 
         Parameters
         ----------

@@ -1,8 +1,8 @@
 """Features of the pages and links on a path through a site [C section 3.1].
 
 A feature is a word together with the kind of place where the word occurs, such as a page's title
-or a link's anchor. Further features, of the kinds ``page`` and ``link``, are the relation between
-two URLs, and the shape of an anchor text.
+or a link's anchor. Further features describe the relation between two URLs and the shape of an
+anchor text; these features have the kinds ``page`` and ``link``.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ class PathFeatureReader:
     def page(self, view: PageView, start: str | None) -> FeatureKeys:
         """Return the features of a page on the site with the start page `start`, as one row.
 
-        If `start` is None, the result lacks the feature that relates the page to the start page.
+        If `start` is None, the result lacks the feature that tells how the page's URL is related
+        to the start page.
         """
         text = _first(view.tokens, self._reading.words)
         n = len(view.headings)
@@ -314,7 +315,7 @@ class FeatureVocabulary:
         return len(self.names)
 
     def rows(self, observed: FeatureKeys) -> SparseRows:
-        """Return the ascending indices of each row's features that are in the vocabulary."""
+        """Return for each row the indices of its features in the vocabulary, ascending."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
         width = len(self._keys)
@@ -328,7 +329,7 @@ class FeatureVocabulary:
         )
 
     def values(self, rows: SparseRows) -> Floats:
-        """Return the value of each feature, n^-1/2 if the row has n features of the same kind.
+        """Return the value of each feature: n^-1/2 if n features of the row have the same kind.
 
         With these values, the features of each kind form a vector of length 1. The words of a text
         are correlated. With a value of 1 per word, a hundred words of a page would outweigh the

@@ -190,7 +190,7 @@ class PathModel:
         return _normalised(np.where(starts, page, -np.inf))
 
     def start_label_probabilities_as_printed(self, page: Floats) -> Floats:
-        """Return the label probabilities of a start page exactly by equation 6 of [C]."""
+        """Return the label probabilities of a start page by equation 6 as printed in [C]."""
         k = len(self.states)
         ways = np.exp(self.crf.edge_[k:, :k])
         if self.states.one_state:  # the preceding state is a page, not a link

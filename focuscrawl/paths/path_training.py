@@ -160,8 +160,8 @@ def train(
 def with_rewards(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
     """Return the model with rewards of its labels, which are computed from training paths.
 
-    The reward of a label is the reward of the label's link state, or of its page state if
-    `one_state` is set.
+    The reward of a label is the reward of the label's link state. If `one_state` is set, the
+    reward is that of the label's page state.
     """
     observed, k = feature_sequences(corpus, model.vocabulary), len(model.states)
     one_state = model.states.one_state
@@ -217,8 +217,8 @@ def select_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
 def read_corpus(paths: Sequence[SitePath], pages: WebPages, reader: PathFeatureReader) -> Corpus:
     """Read the features of all pages and links of paths.
 
-    A path is left out if one of its pages, or a link from a page to the next page, is not in
-    `pages`. The argument `reader` must be a reader that stores the words of all features.
+    A path is left out if `pages` lacks one of its pages or a link from a page to the next page.
+    The argument `reader` must store the words of all features.
     """
     kept: list[SitePath] = []
     observed: list[NDArray[np.uint64]] = []
@@ -259,7 +259,7 @@ def _observed(
 def estimate_off_domain_share(corpus: Corpus) -> float:
     """Return the share of goal pages outside the registered domain of their site's start page.
 
-    The share is smoothed with half a goal page inside and half a goal page outside the domain.
+    For smoothing, half a goal page inside and half a goal page outside the domain are added.
     """
     goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
     away = sum(split_url(start).domain != split_url(goal).domain for start, goal in goals)
@@ -319,8 +319,8 @@ def training_examples(
 
     If m training examples have the same pages except the last page, each example has the weight 1
     / m. With the weight 1 for each example, the model would memorise the words of a page that is
-    on a hundred paths. A cut-off path with which n paths start has the weight sqrt(n) / m, because
-    few cut-off paths lead to a list of goal pages.
+    on a hundred paths. If n paths start with the same cut-off path, this path has the weight
+    sqrt(n) / m, because few cut-off paths lead to a list of goal pages.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)
@@ -434,7 +434,7 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
 
 
 def split_by_site(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
-    """For each held-out site, yield the paths of the other sites and the paths of the site.
+    """Yield for each held-out site the paths of all other sites and the paths of the site.
 
     Sites without paths to goal pages, or without paths to failure pages, are left out. If fewer
     than two sites remain, the function yields nothing.

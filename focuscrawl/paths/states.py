@@ -55,9 +55,9 @@ class PathStates:
         """Return the states of a chain model for paths in which every page has a label.
 
         Any page label may follow any other page label. The chain model learns how often failure
-        pages follow failure pages, and other evidence can outweigh this frequency. If failure
-        pages could lead only to failure pages, one page that resembles a failure page would turn
-        all later pages of its path into failure pages.
+        pages follow failure pages, and other evidence can outweigh this frequency. If only failure
+        pages could follow a failure page, one page that resembles a failure page would make the
+        model label all later pages of its path as failure pages.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
@@ -72,11 +72,11 @@ class PathStates:
         """Return the states for paths in which only the last page has a label [C section 3.1.2].
 
         A page of state i is i clicks before the next goal page, for i = 1 ... `farthest`. Pages of
-        the state `farthest` may be more clicks before the next goal page. A page of state i is
-        followed by a page of state i - 1 or by a failure page. Goal pages and failure pages are
-        followed by pages of any state. If `tied` is set, the states form a binary tree by
-        distance, and all states below a node of the tree share features. If `tied` is not set,
-        each distance has its own features.
+        the state `farthest` may be more than `farthest` clicks before the next goal page. A page
+        of state i is followed by a page of state i - 1 or by a failure page. Goal pages and
+        failure pages are followed by pages of any state. If `tied` is set, the states form a
+        binary tree by distance, and all states below a node of the tree share features. If `tied`
+        is not set, each distance has its own features.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -126,7 +126,7 @@ class PathStates:
         return Structure(edges, starts, groups)
 
     def link_states(self, label: int) -> Ints:
-        """Return the states of links to pages of the label with a given index."""
+        """Return the states of links to pages that have the label with a given index."""
         n = len(self.labels)
         return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
@@ -168,9 +168,9 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
 
         V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'), V_i(goal) = 1.
 
-    After the end of a path, the value V is 0. The reward of a state is its mean value over all
-    positions of the training paths, weighted by the probability of the state. The reward of a
-    state with probability 0 is 0.
+    After the end of a path, the value V is 0. The reward of a state is the mean of its value V
+    over all positions of the training paths, weighted by the state's probability at each position.
+    The reward of a state with probability 0 is 0.
 
     Parameters
     ----------
@@ -212,13 +212,13 @@ def printed_rewards(
 ) -> Floats:
     """Return the reward of each state by equations 3 to 5 as printed in [C].
 
-    The reward of a state y at a position i is R_i(y) = sum_y' exp(W f(y', y, x, i+1)) R_i+1(y'),
-    summed over the next states y', with weights W and features f of the path x. At the last
-    position n, the reward is 1 for a goal page and 0 for other states. The reward of a state is
-    the mean of its rewards at the positions n-k for k = 1 ... n-1, weighted by gamma^k and
+    The reward of a state y at a position i is R_i(y) = sum_y' exp(W f(y', y, x, i+1)) R_i+1(y').
+    Here, y' is the next state, W are the weights, and f are the features of the path x. At the
+    last position n, the reward is 1 for a goal page and 0 for other states. The reward of a state
+    is the mean of its rewards at the positions n-k for k = 1 ... n-1, weighted by gamma^k and
     averaged over all paths. Rewards are scaled to a maximum of 1, which does not change the order
-    of links by reward. Equation 4 of [C] is printed with a sum up to k = n, but equation 3 does
-    not define R_0, so k = n is left out.
+    of links by reward. In [C], the sum of equation 4 ends at k = n. The function leaves out k = n,
+    because equation 3 does not define R_0.
 
     If `pages_only` is set, a sequence contains only pages, and links are transitions. The index k
     in equation 4 then starts at 0. If the index k started at 1, the goal state, which occurs only

@@ -153,7 +153,7 @@ class Walk:
         return replace(self, pages=(*self.pages, url), labels=(*self.labels, None))
 
     def back(self) -> Walk:
-        """Return the walk after going back one page; nothing changes at the start page."""
+        """Return the walk after one step back; at the start page, return the same walk."""
         if len(self.pages) == 1:
             return self
         return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
@@ -198,7 +198,7 @@ def _labelled(path: SitePath, page: str, label: str) -> SitePath:
 
 @dataclass(frozen=True)
 class PathSampling:
-    """Maximum number of paths to goal pages per site, and of failure pages per path."""
+    """Maximum number of paths to goal pages per site, and maximum of failure pages per path."""
 
     goals: int = 60
     fails: float = 3.0
@@ -213,13 +213,13 @@ def extract_paths(
     sampling: PathSampling,
     random_state: int,
 ) -> list[SitePath]:
-    """Return paths from `start` to goal pages and to failure pages, as a person might follow them.
+    """Return paths that a person might follow from `start` to goal pages and to failure pages.
 
-    A person who wants all goal pages looks for pages that list goal pages. So the function
-    greedily chooses list pages, first the page that lists the most remaining goal pages relative
-    to the clicks from `start`. The paths to the listed goal pages lead through the chosen page. A
-    path to a failure page branches off from a path to a goal page, by a link to a page that links
-    to no goal page. Sometimes further clicks follow before the path ends at a failure page.
+    A person who wants all goal pages looks for pages that list goal pages. So the function chooses
+    list pages greedily. The next list page is the one that lists the most remaining goal pages per
+    click from `start`. The paths to the listed goal pages lead through the chosen page. A path to
+    a failure page branches off from a path to a goal page, by a link to a page that links to no
+    goal page. Sometimes further clicks follow before the path ends at a failure page.
 
     Parameters
     ----------

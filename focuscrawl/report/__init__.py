@@ -9,5 +9,6 @@
 - The modules `why` and `url_lookup` describe one URL, and `url_tables` lists URLs. The module
   `prestige` finds hubs and authorities, and `goals` finds the goal pages of ``focuscrawl paths
   forage``.
+- The module `audit` judges the pages of a recording, for ``focuscrawl audit``.
 - The modules `plain_text` and `templates` format text and HTML.
 """

@@ -47,7 +47,7 @@ class ComparedCrawl:
 
 
 def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
-    """Return a name for each crawl: the strategy and, if needed, the topic and the folder.
+    """Return a name for each crawl: the strategy and, if several crawls have it, topic and folder.
 
     If there is only one crawl, its name is the strategy and the topic.
     """
@@ -139,11 +139,12 @@ def describe_results(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame
 
 
 def describe_overlap(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> str | None:
-    """Describe an upper bound of the recall of two crawls together, from their common pages.
+    """Describe an upper bound of the total recall of two crawls, computed from common pages.
 
     The estimator of the number of relevant pages is that of Chapman (1951). Crawls tend to find
-    the same pages, so the number is too small, and the recall often far too large. The result is
-    None without two crawls of the same topic, web and critic, or if the crawls share start pages.
+    the same pages, so the estimated number is too small, and the estimated recall is often far too
+    large. The result is None if there are not two crawls of the same topic, web and critic, or if
+    the crawls share start pages.
     """
     if len(summaries) != 2 or not _comparable(summaries[1], summaries[0]):
         return None
@@ -225,7 +226,7 @@ def compare_two_crawls(a: CrawlStore, b: CrawlStore, lists: Path | None = None) 
 
 
 def load_part_pages(lists: Path, part: str, start: int, n: int = SHOWN) -> list[dict[str, Any]]:
-    """Return `n` pages of one group, such as the pages of both crawls, the most relevant first.
+    """Return the `n` most relevant pages of a group, such as the pages that both crawls fetched.
 
     Parameters
     ----------
@@ -257,7 +258,7 @@ def _write_parts(path: Path, parts: dict[str, _PagePart]) -> None:
 
 
 def harvest_curve(pages: pd.DataFrame) -> list[tuple[int, float, float | None]]:
-    """Return rows of fetches, harvest rate of all fetches, and recent harvest rate."""
+    """Return rows with the number of fetches, harvest rate so far, and recent harvest rate."""
     if pages.empty:
         return []
     at = np.unique(np.linspace(0, len(pages) - 1, _POINTS).astype(int))

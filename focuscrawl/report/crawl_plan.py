@@ -181,7 +181,7 @@ class CrawlPlan:
         return [] if self.words is None else [("words", self.words)]
 
     def cost_facts(self, budget: int) -> list[tuple[str, str]]:
-        """Return the estimated time and disk space for a crawl budget as (name, value)."""
+        """Return the estimated time and disk space for a budget, as pairs of name and value."""
         if not budget:
             return [("budget", "unlimited, so time and disk cannot be estimated")]
         hosts = {host(page.url) for page in self.pages if page.relevance is not None}

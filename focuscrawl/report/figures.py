@@ -222,7 +222,7 @@ class LearningCurve:
     """Learning curve of one crawl in a sequence of crawls (methods.md 8).
 
     A learning curve shows the share of the relevant pages found against the share of the fetches
-    made. A curve above the curve of the previous crawl means that the crawl has learned from the
+    made. If a curve is above the curve of the previous crawl, the crawl has learned from the
     previous crawl. The relevant pages of all compared crawls are pooled, because the total number
     of relevant pages on the live Web is unknown.
     """
@@ -261,7 +261,7 @@ def learning_curves(
 
 
 def describe_learning(curves: Sequence[LearningCurve]) -> list[str]:
-    """Return a line of text per crawl: area below the curve, gain over the previous crawl."""
+    """Return a line of text for each crawl: area below its curve, gain over the previous crawl."""
     lines = []
     for i, curve in enumerate(curves):
         found = float(curve.share[-1]) if len(curve.share) else 0.0
@@ -287,7 +287,7 @@ def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
 
 
 def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the x and y coordinates of at most some hundred points of the curve, in percent."""
+    """Return the x and y coordinates of up to a few hundred points of the curve, in percent."""
     n = len(curve.share)
     chosen = evenly_spaced(n, _LEARNING_POINTS)
     at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])

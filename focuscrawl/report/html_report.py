@@ -45,7 +45,7 @@ def crawl_section(
 ) -> dict[str, Any]:
     """Return the values of one crawl for the report's HTML template.
 
-    The values are those of `crawl_tables`, the label and figures.
+    The values are the result of `crawl_tables`, the label of the crawl and its figures.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def crawl_section(
 def crawl_tables(store: CrawlStore, summary: Summary, pages: pd.DataFrame) -> dict[str, Any]:
     """Return the summary and the tables of one crawl for an HTML template.
 
-    The list of the best pages does not include seeds. The lists of events, models and alarms
-    include only the latest entries.
+    The list of the best pages does not include seeds. The lists of events, of models and of alarms
+    include only their latest entries.
     """
     hosts = measures.by_host(pages)
     rich = hosts["mean_relevance"] >= pages["relevance"].mean()

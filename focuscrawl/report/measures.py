@@ -1,6 +1,6 @@
 """Computes harvest rate, loss rate and other measures of a crawl (methods.md 1).
 
-Time is counted in fetches, not in seconds. All fetches of a crawl count, whatever their outcome.
+Time is counted in fetches, not in seconds. All fetches of a crawl count, even those that failed.
 Redirects, errors, exact duplicates and documents other than HTML have relevance 0.
 """
 
@@ -81,12 +81,12 @@ def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
 
 
 def default_window(fetches: int) -> int:
-    """Return the window of moving averages: a tenth of the fetches, at least 10, at most 100."""
+    """Return the window of moving averages: a tenth of the fetches, but between 10 and 100."""
     return min(100, max(10, fetches // 10))
 
 
 def moving_harvest_rate(pages: pd.DataFrame, window: int | None = None) -> pd.Series[float]:
-    """Return the mean relevance of each fetch and the `window` - 1 fetches before.
+    """Return for each fetch the mean relevance of this and the `window` - 1 fetches before.
 
     The first ``window - 1`` values of the result are NaN.
     """
@@ -130,7 +130,7 @@ def by_host(pages: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_depth(pages: pd.DataFrame) -> pd.DataFrame:
-    """Return the number of fetches, total and mean relevance by clicks from a start page."""
+    """Return the number of fetches, the total and the mean relevance for each number of clicks."""
     return _grouped(pages, "depth")
 
 

@@ -33,6 +33,8 @@ NO_HTML = "no HTML"
 UNCHANGED = "not modified"
 
 
+#: stop reasons of a person or a signal; None: killed
+STOPPED_EARLY = ("interrupted", "stopped", None)
 HARVEST_FELL = "harvest_fell"  #: stop reason of `FOCUSCRAWL_STOP_AT_ALARM`
 _RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
@@ -99,7 +101,7 @@ def is_error(name: str) -> bool:
 
 
 class RunState(NamedTuple):
-    """The state of a crawl, which says whether a process is running the crawl."""
+    """Whether a process runs a crawl, and the state of the process or the stop reason."""
 
     running: bool  #: a process holds the lock of the crawl's folder
     #: state of the process (`CrawlFolder.phase`), ``paused``, or the reason why the last run
@@ -186,8 +188,8 @@ def crawling_time(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time that a crawl spent fetching, and the number of fetches in that time.
 
     The time between two fetches does not count if a run of the crawl started or stopped in
-    between, or if the time is longer than `MAX_GAP`. The first fetch of a run is not counted,
-    because the store does not contain the start time of the fetch. Fetches can be recorded out of
+    between, or if the time is longer than `MAX_GAP`. The first fetch of a run does not count,
+    because the store does not contain the start time of this fetch. Fetches can be recorded out of
     order, so a fetch counts only if its time is later than the times of all fetches recorded
     before.
     """
@@ -211,6 +213,6 @@ class Milestone(NamedTuple):
 
 
 def milestones(store: CrawlStore) -> list[Milestone]:
-    """Return in order the events that figures mark, except the start of the first run."""
+    """Return the events that figures mark, in order and without the start of the first run."""
     events = History(store).events(*_MILESTONES)
     return [Milestone(event.seq, _MILESTONES[event.kind]) for event in events if event.seq]

@@ -56,7 +56,7 @@ def one_line(text: str, width: int | None = None) -> str:
 
 
 def escape_csv_cell(text: str) -> str:
-    """Return `text` for a CSV file, so that no spreadsheet runs the text as a formula.
+    """Return `text` for a CSV file, changed so that no spreadsheet runs the text as a formula.
 
     The function adds an apostrophe, which spreadsheets do not show, before each possible formula.
     A formula may start at the start of the text or after a semicolon, a tab or a line end. Some

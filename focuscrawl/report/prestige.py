@@ -124,8 +124,8 @@ def _explain_no_hubs(where: str, rule: str, *, on_site: bool) -> str:
 def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     """Return the sites with relevant pages, ordered by the share of relevant pages.
 
-    The order uses the lower end of the 95 % confidence interval of the share [Wilson 1927],
-    because one relevant page out of one page is weak evidence.
+    Sites are ordered by the lower end of the 95 % confidence interval of the share [Wilson 1927],
+    because a single page is weak evidence for a site, even if the page is relevant.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def crawl_title(store: CrawlStore) -> str:
 
 
 def describe_model(model: int, behind: int) -> list[str]:
-    """Return a text about the latest model as a list of one element; [] without a model."""
+    """Return a list with a text about the latest model, or an empty list without a model."""
     return [f"model {model}, trained {pluralize(behind, 'fetch')} ago"] if model else []
 
 
@@ -260,7 +260,7 @@ class ControlledCrawl:
 
     @property
     def has_new_budget(self) -> bool:
-        """True if the crawl has not yet read a new budget that was sent to the crawl."""
+        """True if a new budget was sent to the crawl, but the crawl has not read it yet."""
         return self._control.budget is not None
 
     def status(self) -> Status:

@@ -96,7 +96,7 @@ def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
 def replay_discounts(store: CrawlStore) -> Discounts:
     """Compute the discounts of hosts and URL patterns from all fetches, as a resumed crawl does.
 
-    Without an event of a discount, the result has no discounts.
+    If the crawl recorded no event of a discount, the result has no discounts.
     """
     history, discounts = History(store), Discounts()
     if not history.events(DISCOUNTED, last=1):
@@ -173,7 +173,7 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
 
 
 def active_alarm(store: CrawlStore) -> str | None:
-    """Return the message of the active harvest alarm, or else of the active speed alarm."""
+    """Return the message of the active harvest alarm, or else that of the active speed alarm."""
     history = History(store)
     for kind, ends in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (FAST_AGAIN, _START))):
         for event in history.events(kind, *ends, last=1):
@@ -284,7 +284,7 @@ class Summary:
 
     @property
     def priority_fidelity(self) -> float | None:
-        """Share of fetches that were made while no much better link was queued, or None."""
+        """Share of fetches made while no much better link was queued; None before any fetch."""
         return 1.0 - sum(self.overtaken.values()) / self.fetched if self.fetched else None
 
     @property
@@ -440,7 +440,7 @@ def load_estimates(store: CrawlStore) -> list[RecallEstimate]:
 
 
 def latest_model(store: CrawlStore) -> tuple[int, int]:
-    """Return the version of the last model, and the number of fetches before its training."""
+    """Return the version of the last model, and the number of fetches made before its training."""
     version, trained_at = store.row("SELECT max(version), max(trained_at_seq) FROM models")
     return version or 0, trained_at or 0
 

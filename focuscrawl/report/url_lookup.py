@@ -40,7 +40,7 @@ _LARGEST = 2 << 20  # bytes of a page that is parsed to be shown
 
 
 def find_url(store: CrawlStore, text: str) -> sqlite3.Row:
-    """Return the row of a URL in the table ``url``; the scheme may be http or https.
+    """Return the row of a URL in the table ``url``; ignore whether the scheme is http or https.
 
     Raises
     ------
@@ -294,4 +294,4 @@ def _classes(
         return [], "The critic predicts no class probabilities.", None
     most = np.argsort(-found[0], kind="stable")[:_CLASSES].tolist()
     shown = [(critic.classes[i], float(found[0, i]), bool(critic.marked[i])) for i in most]
-    return shown, "", explain_words(critic.model, critic.marked, view.words.bag)
+    return shown, "", explain_words(critic, view.words.bag)

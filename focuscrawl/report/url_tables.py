@@ -89,9 +89,9 @@ def write_sorted_copy(store: CrawlStore, path: Path) -> None:
 
     A new model changes the scores of all queued URLs, so database indexes in the store itself
     would slow the crawl down. Only the sorted copy of the store has database indexes for sorting.
-    When rows are read, the sorted copy is joined with the texts of the store. The sorted copy has
-    the state of the crawl at the time of copying. Copying a million URLs takes some seconds. The
-    memory for copying does not grow with the crawl.
+    When rows are read, an SQL statement joins the sorted copy with the texts of the store. The
+    sorted copy has the state of the crawl at the time of copying. Copying a million URLs takes
+    some seconds. The memory for copying does not grow with the crawl.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ class UrlFilter:
 
     @property
     def words(self) -> list[str]:
-        """The words that are searched for; the words of an overlong search are cut."""
+        """The words to search for; an overlong search is cut."""
         return self.search[:_LONGEST].split()[:_WORDS]
 
 
@@ -300,7 +300,7 @@ def list_unfetched(
 def list_hosts(
     connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
 ) -> UrlRows:
-    """Return up to `n` hosts that match the search and the least number of relevant pages.
+    """Return up to `n` hosts that match the search and have enough relevant pages.
 
     Returns
     -------
@@ -363,7 +363,7 @@ WHERE u.state <> {FETCHED}""",
 
 
 def sql_of(table: str, wanted: UrlFilter) -> str:
-    """Return the SQL statement on a crawl's store for all rows of a table that match a filter.
+    """Return the SQL statement that reads from a store all rows of a table that match a filter.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def sql_of(table: str, wanted: UrlFilter) -> str:
 
 
 def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
-    """Return ``seq`` and ``url`` of the first duplicates of the page with the ID `url`."""
+    """Return ``seq`` and ``url`` of the first pages that are duplicates of the page `url`."""
     rows = connection.execute(
         "SELECT r.seq, u.url FROM sorted.repeat r JOIN main.page p ON p.seq = r.seq "
         "JOIN main.url u ON u.id = p.url WHERE r.original = ? ORDER BY r.seq LIMIT ?",
@@ -576,7 +576,7 @@ def _parse_cursor(text: str) -> tuple[float, int]:
 
 
 class MappedHost(NamedTuple):
-    """Numbers of a host's fetches and relevant pages, and of its links to other hosts of a map."""
+    """Numbers of fetches, of relevant pages and of links to other hosts, for one host of a map."""
 
     name: str
     fetches: int

@@ -69,10 +69,10 @@ _COUNT = "SELECT count(*) FROM link WHERE target = ?"
 
 
 def describe_busy_hosts(store: CrawlStore, row: sqlite3.Row, page: sqlite3.Row) -> str | None:
-    """Describe URLs of busy hosts that were queued with better scores when a page was fetched.
+    """Describe the URLs with better scores that waited for busy hosts when a page was fetched.
 
-    The text counts URLs that were found before the fetch of the page, and that were fetched later
-    or are still queued. The function compares the last scores of these other URLs with the score
+    The text gives the number of URLs that were found before the fetch of the page and were fetched
+    later or are still queued. The function compares the last scores of these URLs with the score
     of the page.
 
     Parameters
@@ -137,7 +137,7 @@ def explain_score(store: CrawlStore, url: int) -> Reasons | None:
     """Return the contribution of each feature to the last score of the URL with the ID `url`.
 
     The apprentice is rebuilt from the features of every page in the store. If the URL was fetched,
-    the rebuilt apprentice does not learn from the fetch of the URL.
+    the rebuilt apprentice does not learn from this fetch.
 
     Returns
     -------

@@ -118,8 +118,8 @@ def find_urls_to_rescore(found: pa.Table, inlinks: Inlinks, urls: BucketUrls) ->
     """Return the ids of URLs that need new scores after new links were found, int64 (n,).
 
     A URL gets a new score when the number of links to the URL has doubled, or when a new link has
-    a higher score than the URL. Over all rounds together, at most twice as many links are read for
-    a URL as lead to the URL.
+    a higher score than the URL. Because of this rule, a URL with n links causes at most 2n reads
+    of links in all rounds together.
 
     Parameters
     ----------

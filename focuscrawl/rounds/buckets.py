@@ -70,7 +70,7 @@ class BucketUrls:
         return np.searchsorted(self.ids, ids)
 
     def known(self, ids: Ints) -> Bools:
-        """Return, for each URL id, whether the bucket of hosts contains the URL, bool (n,)."""
+        """Return for each URL id whether the bucket of hosts contains the URL, bool (n,)."""
         at = np.minimum(self.positions(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
@@ -97,7 +97,7 @@ class BucketUrls:
     # -- changes by a round -----------------------------------------------------------------
 
     def add_urls(self, names: pa.Table) -> None:
-        """Add the URLs of new links, and queue the seeds and redirect targets among the URLs."""
+        """Add the URLs of new links; queue those that are start pages or redirect targets."""
         names = names.sort_by("found")
         ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
         rows = names.take(pa.array(first_row[~self.known(ids)])).select(_FIXED)
@@ -123,7 +123,7 @@ class BucketUrls:
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
     def mark_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
-        """Set the state of fetched URLs to fetched, and of forbidden URLs to excluded."""
+        """Set the state of fetched URLs to fetched, and that of forbidden URLs to excluded."""
         at = self.positions(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
@@ -241,7 +241,7 @@ class Inlinks:
         self._score = found["scores"].combine_chunks().flatten().to_numpy()
 
     def count(self, urls: Ints) -> Ints:
-        """Return the number of known links to each URL, int64 (n,), given ascending URL ids."""
+        """Return the number of known links to each URL, int64 (n,); URL ids must be ascending."""
         places = np.searchsorted(urls, self._target.take(self._links_to(urls)))
         counts: Ints = np.bincount(places, minlength=len(urls))
         return counts

@@ -205,10 +205,10 @@ def content_bucket(content: int, buckets: int) -> int:
 class BucketDuplicates(Duplicates):
     """Detects duplicates of pages that any earlier round (batch of fetches) has fetched.
 
-    All URLs under which a page was fetched are on one host, so the bucket (group of hosts) of the
-    host stores the URLs. The function `content_bucket` divides content ids among the buckets.
-    Content ids are read on demand. Equal pages that are fetched for different buckets in the same
-    round (batch of fetches) are not detected.
+    All URLs of one page are on one host, so the bucket (group of hosts) of this host stores the
+    URLs. The function `content_bucket` divides content ids among the buckets. Content ids are read
+    only when they are needed. Equal pages that are fetched for different buckets in the same round
+    (batch of fetches) are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:
@@ -300,7 +300,7 @@ def _contents(root: str, bucket: int, until: int) -> _PageIndex:
 
 
 class BucketNearDuplicates(NearDuplicates):
-    """Detects near-duplicates, also of pages that earlier rounds (batches) have fetched."""
+    """Detects near-duplicates of pages that this round or an earlier round (batch) has fetched."""
 
     def __init__(self, crawl: CrawlState, tables: Tables, bucket: int, until: int) -> None:
         super().__init__(crawl)
@@ -318,7 +318,7 @@ class BucketNearDuplicates(NearDuplicates):
         self._last = found[-_MAX_SKETCHES:]
 
     def reset(self) -> None:
-        """Forget the pages of the current round of fetches, but not of earlier rounds."""
+        """Forget the pages of the current round of fetches; keep the pages of earlier rounds."""
         super().reset()
         for url, sketch in self._last:
             self.remember(self._crawl.urls.add(url, 0, None), sketch)

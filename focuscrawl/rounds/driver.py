@@ -58,7 +58,10 @@ def parse_round_size(written: object) -> float:
 
 
 #: fields of `CrawlConfig` that a plan may have
-_CRAWL_KEYS = ("topic", "critic", "strategy", "options", "seeds", "web", "budget", "random_state")
+_CRAWL_KEYS = (
+    *("topic", "critic", "strategy", "options", "seeds", "targets", "web"),
+    *("budget", "random_state"),
+)
 #: fields that may not change when the crawl is resumed
 _IDENTITY_KEYS = (*(name for name in _CRAWL_KEYS if name != "budget"), "own_names")
 #: settings that allow host names which public name servers do not know

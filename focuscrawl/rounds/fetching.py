@@ -115,7 +115,7 @@ def write_tables(
     discounts: Sequence[Mapping[str, Any]],
     judged: bytes,
 ) -> None:
-    """Write the tables of one round (batch) and one bucket (group of hosts), the pages last.
+    """Write the tables of one round (batch) and one bucket (group of hosts); write pages last.
 
     Parameters
     ----------
@@ -242,10 +242,11 @@ def _duplicate_keys(row: Mapping[str, Any], url: str) -> dict[str, Any]:
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Fetch the URLs that a round has selected from a bucket (group of hosts).
 
-    A repeated call does nothing. The number of fetches is the number of selected URLs. But if a
-    new URL on one of the bucket's hosts is found with a better score than a selected URL, the new
-    URL is fetched instead. So a large round (batch of fetches) also follows links found in the
-    same round, which the model of the previous round scores.
+    If the URLs are already fetched, the function only reads the result. The number of fetches is
+    the number of selected URLs. But if a new URL on one of the bucket's hosts is found with a
+    better score than a selected URL, the new URL is fetched instead. So a large round (batch of
+    fetches) also follows links found in the same round. The model of the previous round scores
+    these links.
 
     Returns
     -------

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from focuscrawl.crawl.crawl_folder import TABLES_KEY, CrawlFolder
+from focuscrawl.crawl.target_pages import write_targets
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import hashed_id
@@ -35,7 +36,7 @@ _PAGE_COLUMNS = (
 
 
 def write_crawl_folder(root: str, path: Path, most: int | None = None) -> int:
-    """Write the crawl in rounds at `root` to a new crawl folder, without anchor texts.
+    """Write the crawl in rounds at `root` to a new crawl folder, but without anchor texts.
 
     Parameters
     ----------
@@ -58,6 +59,8 @@ def write_crawl_folder(root: str, path: Path, most: int | None = None) -> int:
     last = tables.read_json("rounds/last.json") or {"round": 0}
     selection = _Selection(context, last["round"], most)
     store = folder.open_store(checked.identity | {TABLES_KEY: root}, checked.about)
+    if checked.targets and most is None:
+        write_targets(path, checked.targets)
     writer = StoreWriter(store)
     known = [
         row

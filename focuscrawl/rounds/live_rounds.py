@@ -81,7 +81,7 @@ class LiveFetchFolder:
             self._next_copy = time.monotonic() + _COPY_INTERVAL
 
     def copy(self) -> None:
-        """Copy new data to remote storage, first the WARC files, then the store."""
+        """Copy new data to remote storage: first the WARC files, and then the store."""
         path = self.folder / CrawlFolder.STORE
         if not self._is_remote or not path.exists():
             return

@@ -208,14 +208,14 @@ class Tables:
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a local file from byte `first` on into the tables; return how many bytes."""
+        """Copy a local file from byte `first` on into the tables; return the number of bytes."""
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
             shutil.copyfileobj(source, file, _COPY_BYTES)
             return source.tell() - first
 
     def read_copy(self, name: str, path: Path, first: int = 0) -> None:
-        """Copy a file to a local file, which is overwritten from the byte `first` on."""
+        """Copy a file of the tables to a local file, from the local file's byte `first` on."""
         with (
             self._reporting_access_errors(name),
             path.open("r+b" if path.exists() else "wb") as target,
@@ -431,9 +431,9 @@ class Tables:
     ) -> None:
         """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Because files are merged, each row is written about log2(rounds) times [1]_. A task never
-        needs more memory than a table of 64 MiB does. Files that were merged are kept until the
-        round of fetches is over, see `remove_obsolete`.
+        Because files are merged, each row is written about log2(n) times in n rounds [1]_. A task
+        never needs more memory than a table of 64 MiB takes. Files that were merged are kept until
+        the round of fetches is over (see `remove_obsolete`).
 
         Parameters
         ----------

@@ -53,7 +53,7 @@ _ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "1
 
 
 class Task(NamedTuple):
-    """One stage, such as fetching, of one round (batch) for one bucket (group of hosts)."""
+    """One stage (such as fetching) of one round (batch) for one bucket (group of hosts)."""
 
     stage: str
     root: str

@@ -85,7 +85,7 @@ class FocusedSpider(scrapy.Spider):
 
 
 def add_pipelines(settings: BaseSettings, *, texts: bool) -> None:
-    """Add missing item pipelines of focuscrawl to the settings; `texts` adds `TextPipeline`.
+    """Add focuscrawl's missing item pipelines to the settings; with `texts`, also `TextPipeline`.
 
     Raises
     ------

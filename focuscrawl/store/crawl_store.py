@@ -1,8 +1,8 @@
 """Opens, checks and reads crawl stores, which may be damaged or of untrusted origin.
 
 When a store is opened, the schema and the highest ids are checked. In a small store, every
-database page and every value is also checked. Damage to a large store is found when damaged rows
-are read; the function `find_damage` then checks all values.
+database page and every value is also checked. In a large store, damage is found when a damaged row
+is read. The function `find_damage` then checks all values.
 """
 
 from __future__ import annotations

@@ -161,7 +161,7 @@ class History:
         return next(map(tuple, self._store.rows(last)), None)
 
     def events(self, *kinds: str, last: int | None = None) -> list[StoredEvent]:
-        """Return all events of the given kinds, or only the `last` events, oldest first."""
+        """Return all events of the given kinds, or only the latest `last` events, oldest first."""
         newest_first = """SELECT seq, kind, detail, at FROM events
                           WHERE kind IN (SELECT value FROM json_each(?))
                           ORDER BY id DESC LIMIT ?"""
@@ -171,8 +171,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Repeated fetches that come between the first fetches of two pages are sorted: fetches
-        without new links come before fetches with new links.
+        Repeated fetches between the first fetches of two pages are sorted: those without new links
+        come before those with new links.
 
         Parameters
         ----------

@@ -231,7 +231,7 @@ class ModelRow(NamedTuple):
 
 @dataclass(slots=True)
 class VisitRecord:
-    """All changes of the store by one fetch, which are written in one transaction.
+    """All changes of the store caused by one fetch, which are written in one transaction.
 
     Attributes
     ----------

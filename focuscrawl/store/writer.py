@@ -43,9 +43,9 @@ class StoreWriter:
     """Writes records to the store in the order of `put`, several records in one transaction.
 
     A record is committed completely or not at all, about 50 ms after the call of `put`. Records
-    that arrive during a transaction belong to the next transaction (group commit). So with a slow
-    disk, transactions become larger, and the event loop is not blocked. If the database refuses a
-    record, the writer writes the record without the contents of its pages (`without_contents`).
+    that arrive during a transaction belong to the next transaction (group commit). So a slow disk
+    makes transactions larger, but does not block the event loop. If the database refuses a record,
+    the writer writes the record without the contents of its pages (`without_contents`).
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class StoreWriter:
 
     @property
     def is_full(self) -> bool:
-        """Whether so many records wait for writing that the crawl should not fetch more pages."""
+        """Whether so many records wait to be written that the crawl should pause fetching."""
         return self._queue.qsize() >= self._backlog
 
     @property
@@ -184,8 +184,8 @@ def rewrite(
 def is_refused(error: Exception) -> bool:
     """Return whether an SQLite error means that a value of a record is invalid.
 
-    NULL in a column that must not be NULL is an invalid value, too, because SQLite stores NaN as
-    NULL. Other violations of the database schema are program errors, because the store then
+    NULL in a column that must not be NULL also counts as an invalid value, because SQLite stores
+    NaN as NULL. Other violations of the database schema are program errors, because the store then
     contradicts the crawl's data in memory.
     """
     if isinstance(error, sqlite3.IntegrityError):

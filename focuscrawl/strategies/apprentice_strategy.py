@@ -76,7 +76,7 @@ class ApprenticeStrategy(Strategy):
         self._apprentice.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and each link target by all links to the target."""
+        """Score the links of `page`, and score each link target by all links to the target."""
         new = self._apprentice.is_new(page.targets)
         features = self._extractor.extract(
             page.view,
@@ -90,7 +90,7 @@ class ApprenticeStrategy(Strategy):
         return Expansion(link_scores, urls, _rounded(scores), memo=features.to_bytes())
 
     def score_at_request(self, url: int, score: float) -> float:
-        """Return the score by the present model and rates; `score` if no link is known.
+        """Return the URL's score by the present model; return `score` if no link to it is known.
 
         The score in the frontier may be older: it was computed when the last link to the URL was
         found, or after the last training.
@@ -135,7 +135,7 @@ class ApprenticeStrategy(Strategy):
     # -- in rounds ---------------------------------------------------------------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
-        """Split a page's memo (the stored features of its links) by groups of links."""
+        """Split a page's memo (its links' stored features) into one memo per group of links."""
         assert memo is not None
         return (each.to_bytes() for each in PageFeatures.from_bytes(memo).split(groups))
 

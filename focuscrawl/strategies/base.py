@@ -245,7 +245,7 @@ class Strategy(ABC):
         return score
 
     def score_at_request(self, url: int, score: float) -> float:
-        """Return the score of a URL when its request is sent, by default the frontier's score.
+        """Return a URL's score when its request is sent; by default, it is the frontier's score.
 
         The downloader middleware `PriorityMiddleware` sets ``Request.priority`` from the returned
         score. A strategy overrides the method `score_at_request` if the expected relevance of a
@@ -298,15 +298,15 @@ class Strategy(ABC):
     def rescore(self) -> Scores:
         """Return the scores of all URLs to which links are known.
 
-        A resumed crawl calls `rescore` after restoring all pages that the crawl had fetched before
-        the last model was adopted.
+        A resumed crawl first restores all pages that were fetched before the last model was
+        adopted, and then calls `rescore`.
         """
         return no_scores()
 
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
     def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Split a page's memo by groups of links; by default, every group gets the whole memo.
+        """Return one memo per group of a page's links; by default, each is the whole memo.
 
         The method `split_memo` may run in any thread.
 
@@ -321,11 +321,11 @@ class Strategy(ABC):
         return [memo] * len(groups)
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
-        """Return a memo (stored bytes) that can be used without earlier pages of the crawl."""
+        """Return a memo (stored bytes) that is usable without the crawl's earlier pages."""
         return memo
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes | None:
-        """Join memos (stored bytes) for different links of one page to one memo."""
+        """Join the memos (stored bytes) of groups of a page's links to one memo."""
         return parts[0].memo
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:  # noqa: B027

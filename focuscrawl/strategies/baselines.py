@@ -26,7 +26,7 @@ class Evidence(Protocol):
     """Combines the scores of all links to a URL into one score of the URL."""
 
     def add(self, targets: Ints, scores: Floats) -> Scores:
-        """Add scored links; return the URLs whose scores are new or have changed, with the scores.
+        """Add scored links; return the URLs with new or changed scores, and the scores.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class LinkStrategy(Strategy):
         """Return a score for each of ``page.links``, or -inf for links not to be followed."""
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and each link target by all links found so far."""
+        """Score the links of `page`, and score each link target by all links to it so far."""
         scores = self.score_links(page)
         return Expansion(scores, *self._add_evidence(page.targets, scores))
 

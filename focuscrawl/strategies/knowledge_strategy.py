@@ -43,7 +43,7 @@ MAX_QUERY_TERMS = 16
 
 
 class Learnable(LinkStrategy):
-    """Score links by keywords in the anchor, the page's relevance, and earlier crawls.
+    """Score links by keywords in the anchor, the page's relevance and results of earlier crawls.
 
     The strategy is that of Angkawattanawit and Rungsawang, Learnable crawling: an efficient
     approach to topic-specific web resource discovery (2002); see methods.md 8. In the following
@@ -56,8 +56,8 @@ class Learnable(LinkStrategy):
     The score of a URL is the maximum score of all links to the URL. R(u) is the relevance of the
     linking page u. The parameter `page` can replace R(u) by the similarity of the page and the
     keywords, as in the paper of Angkawattanawit and Rungsawang. A first crawl uses the keywords in
-    `keywords`. If `keywords` is not set, the crawl takes keywords from the sources that `first`
-    names.
+    the parameter `keywords`. If `keywords` is not set, the crawl takes keywords from the sources
+    that the parameter `first` names.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Learnable(LinkStrategy):
                 self._start_page_counts = Counter()
 
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`; if it is a relevant start page, add its keywords before."""
+        """Score the links of `page`; first add its keywords if it is a relevant start page."""
         memo = None
         if self._start_page_counts is not None and not page.depth and page.relevance > RELEVANT:
             words = sorted(distinct_words([page.view.title, *page.view.headings]))

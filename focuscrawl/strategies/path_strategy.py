@@ -29,8 +29,8 @@ class Paths(Strategy):
     """The score of a URL is the reward that a path model expects from the paths to the URL.
 
     The critic of the crawl contains the path model, which `focuscrawl paths train` creates. The
-    path model computes the relevance of a page from the page alone, and the scores of URLs from
-    paths. All pages that are reached by links from one start page form a site.
+    path model computes the relevance of a page from the page alone, but the scores of URLs from
+    the paths to them. All pages that are reached by links from one start page form a site.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A base class of strategies that re-score the whole frontier; a log of the crawl."""
+"""A base class of strategies that re-score the whole frontier, and a log of a crawl."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class LinkSnapshot(NamedTuple):
 
 
 class LinkLog:
-    """A log of a crawl's fetches, pages and links, to which entries are only appended."""
+    """An append-only log of the fetches, pages and links of a crawl."""
 
     def __init__(self) -> None:
         self._fetched = GrowingArray(np.int64)  # URL of each fetch
@@ -200,8 +200,8 @@ class RescoringStrategy(Strategy, Generic[Model]):
     """Base class of strategies whose model depends only on a log of the crawl.
 
     A resumed crawl restores the pages in the log and trains the model again, so the store needs no
-    copy of the model. A subclass must log only pages that a resumed crawl restores, which are
-    pages with links and pages for which `expand` returns a memo.
+    copy of the model. A subclass must log only pages that a resumed crawl restores: pages with
+    links, and pages for which `expand` returns a memo (stored bytes).
 
     Parameters
     ----------

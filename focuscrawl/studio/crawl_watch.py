@@ -15,19 +15,22 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE
-from focuscrawl.crawl.rejudging import REDEFINED
+from focuscrawl.crawl.rejudging import REDEFINED, parse_moved
 from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.crawl_config import DEFAULT_BUDGET
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import HarvestMonitor, Outcome
 from focuscrawl.report.outcomes import PAGE, is_error, outcome
+from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import RECENT, load_estimates
 from focuscrawl.store.history import StoredEvent
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.store import CrawlStore
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import NamedCrawl
@@ -150,11 +153,31 @@ _EVENT_KINDS = ("start", BUDGET, OVERTAKEN, REDEFINED)
 _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
+def describe_moved(details: Sequence[str]) -> str:
+    """Return a sentence about the pages that changed sides in `REDEFINED` events, or empty."""
+    if not details:
+        return ""
+    up, down = map(sum, zip(*map(parse_moved, details), strict=True))
+    return (
+        f"After the judgements, {pluralize(up, 'page')} became relevant, and "
+        f"{pluralize(down, 'page')} became off-topic."
+    )
+
+
 class EventLog:
-    """The events of a crawl that were read so far, and the current budget of the crawl."""
+    """The events of a crawl that were read so far.
+
+    Attributes
+    ----------
+    budget : int
+        Current budget of the crawl.
+    redefined : list of str
+        Details of the changes of the topic.
+    """
 
     def __init__(self) -> None:
         self.budget = DEFAULT_BUDGET
+        self.redefined: list[str] = []
         self._last = 0
         self._overtaken: dict[int, str] = {}
 
@@ -170,6 +193,7 @@ class EventLog:
                 self._overtaken[event.seq] = event.detail
             elif event.kind == REDEFINED:
                 redefined = True
+                self.redefined.append(event.detail)
             elif event.kind == BUDGET:
                 self.budget = int(event.detail)
             else:
@@ -359,6 +383,7 @@ class CrawlWatch:
             "read": self._seq,
             "seconds_left": max(left, 0) / speed if has_end else None,
             "relevant": self._curve.relevant,
+            "changed": describe_moved(self._events.redefined),
             "recall": self._read_recall(store),
             "errors": sum(n for name, n in self._outcomes.items() if is_error(name)),
             "harvest_rate": self._curve.harvest_rate,

@@ -19,7 +19,8 @@ from focuscrawl.studio.crawl_analyses import AnalysisRunner, ComparedCrawls, Ope
 from focuscrawl.studio.drawings import draw_circle, draw_curves
 from focuscrawl.studio.page_cards import describe_reasons, mark_words, strong_words
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
-from focuscrawl.studio.table_routes import TABLES, read_crawl_verdicts, routes_of_table
+from focuscrawl.studio.table_routes import TABLES, routes_of_table
+from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,7 +50,7 @@ def routes(context: StudioContext) -> list[Route]:
     def one(request: Request) -> Values:
         crawl = context.requested_crawl(request)
         page = of_url(read_page)(request)
-        verdict = read_crawl_verdicts(crawl.path).get(page["url"], "")
+        verdict = read_verdicts(crawl.path).get(page["url"], "")
         in_drawer = request.url.path.startswith("/parts/")
         return {"crawl": crawl.name, "page": page, "verdict": verdict, "in_drawer": in_drawer}
 

@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 from contextlib import closing
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO
@@ -37,7 +37,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
-from focuscrawl.webs.warc_reading import WarcScan
+from focuscrawl.webs.wacz import RecordingScan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -56,13 +56,17 @@ FORMATS = {
     "csv": (".csv", "CSV", "A table for spreadsheets."),
     "markdown": ("", "Markdown", "One text file per page, to read and to search."),
     "warc": (".warc.gz", "WARC", "The original responses of the servers, for web archives."),
+    "wacz": (".wacz", "WACZ", "The same in one file that ReplayWeb.page displays."),
 }
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
 _MAX_FILES = 10_000  # listed files of a folder
 _CHUNK = 1 << 18  # bytes
 _N_JOBS = 10  # shown
-_N_ROWS = 10  # of a preview
+_N_ROWS = 5  # of a preview
+_FIRST_COLUMNS = ("url", "title", "text", "relevance", "verdict")  # of a preview, if they exist
+_NUMBER = re.compile(r"-?\d+\.\d{4,}")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d):\d\d\S*")
 _N_CARDS = 5  # pages shown before an export
 _LEAST = "0.5"  # default of the minimum relevance
 _DATASHEET = ".datasheet.md"  # follows the name of an exported file
@@ -152,7 +156,9 @@ def routes(context: StudioContext) -> list[Route]:
             raise UserError(f"the exported file {name} has no datasheet")
         with open(path, "rb", opener=open_nofollow) as file:
             sections = [*markdown_sections(printable(_read_start(file, _MAX_DATASHEET)))]
-        return {"crawl": crawl.name, "file": name, "sections": sections}
+        # the datasheet of a folder is in the folder's ZIP file
+        download = path.name if path.parent == crawl.path / FOLDER else ""
+        return {"crawl": crawl.name, "file": name, "sections": sections, "download": download}
 
     at = "/crawls/{name:path}/take-home"
     return [
@@ -436,7 +442,7 @@ def _preview_parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _preview_warc(path: Path, file: BinaryIO) -> dict[str, Any]:
-    records = [*islice(WarcScan(path, file), _N_ROWS)]
+    records = [*islice(RecordingScan(path, file), _N_ROWS)]
     return _table(
         ["record", "URL", "date", "bytes"],
         [[r.type, r.target, r.headers.get("warc-date", ""), len(r.block)] for r in records],
@@ -444,16 +450,30 @@ def _preview_warc(path: Path, file: BinaryIO) -> dict[str, Any]:
 
 
 def _table(columns: Iterable[Any], rows: Iterable[Iterable[Any]]) -> dict[str, Any]:
+    """Return the columns that have values, and the rows as short texts."""
+    names = [_cell(each) for each in columns]
+    cells = [[_cell(each) for each in row] for row in rows]
+    order = [names.index(each) for each in _FIRST_COLUMNS if each in names]
+    order += [i for i in range(len(names)) if i not in order]
+    shown = [i for i in order if any(i < len(row) and row[i] for row in cells)]
     return {
-        "columns": [_cell(each) for each in columns],
-        "rows": [[_cell(c) for c in r] for r in rows],
+        "columns": [names[i] for i in shown],
+        "rows": [[row[i] if i < len(row) else "" for i in shown] for row in cells],
     }
 
 
 def _cell(value: Any) -> str:
-    if value is None:
+    """Return a value as a short text: numbers with three decimals, times without seconds."""
+    if value is None or value == []:
         return ""
-    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    if isinstance(value, str | date):
+        text = str(value)
+    else:
+        text = json.dumps(value, default=str, ensure_ascii=False)
+    if _NUMBER.fullmatch(text):
+        return f"{float(text):.3f}"
+    if found := _TIME.fullmatch(text):
+        return f"{found[1]} {found[2]}"
     return text[:_MAX_CELL] + ("…" if len(text) > _MAX_CELL else "")
 
 
@@ -473,4 +493,5 @@ _PREVIEWS = {
     ".parquet": _preview_parquet,
     ".gz": _preview_warc,
     ".warc": _preview_warc,
+    ".wacz": _preview_warc,
 }

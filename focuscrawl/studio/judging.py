@@ -19,13 +19,15 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.rejudging import REFUSED_FILE, REQUEST_FILE
+from focuscrawl.crawl.rejudging import REDEFINED, REFUSED_FILE, REQUEST_FILE
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.applying import DEFINITION_FILE, load_crawl_definition
+from focuscrawl.feedback.applying import load_crawl_definition
 from focuscrawl.foundation.files import safe_join
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.status import open_store
 from focuscrawl.report.url_tables import frontier_top
+from focuscrawl.store.history import History
+from focuscrawl.studio.crawl_watch import describe_moved
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import crawl_summary
 from focuscrawl.studio.page_cards import Questions
@@ -37,9 +39,8 @@ from focuscrawl.studio.topic_routes import (
     Judgement,
     filter_judgements,
     judgements_shown,
-    read_verdicts,
 )
-from focuscrawl.topics import edit_definition, read_definition
+from focuscrawl.topics import DEFINITION_FILE, edit_definition, read_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,11 +131,10 @@ def routes(context: StudioContext) -> list[Route]:
 
     def shown(request: Request) -> dict[str, Any]:
         crawl = context.requested_crawl(request)
-        fetched = crawl_summary(crawl)["fetched"]
-        about: dict[str, Any] = {"crawl": crawl.name, "name": crawl.name}
-        about["topic"] = find_topic(context.folder, crawl.path)
-        small = fetched <= _MAX_AUTOMATIC
-        return about | {"fetched": fetched, "small": small, "enough": _APPLY_AFTER}
+        known = crawl_summary(crawl)
+        about: dict[str, Any] = {name: known[name] for name in ("name", "fetched", "running")}
+        about |= {"crawl": crawl.name, "topic": find_topic(context.folder, crawl.path)}
+        return about | {"small": known["fetched"] <= _MAX_AUTOMATIC, "enough": _APPLY_AFTER}
 
     def shown_question(request: Request) -> dict[str, Any]:
         return shown(request) | next_question(request)
@@ -189,8 +189,7 @@ def list_judgements(store: CrawlStore, crawl: Path, query: Mapping[str, str]) ->
         ``total`` (number of matching judgements), and ``rows`` with ``url``, ``verdict``,
         ``title``, ``relevance`` (None: not fetched) and ``differs`` (the critic disagrees).
     """
-    path = safe_join(crawl, DEFINITION_FILE)
-    verdicts = read_verdicts(read_definition(path)) if path.exists() else {}
+    verdicts = read_verdicts(crawl)
     urls = json.dumps([*verdicts])
     fetched = {row["url"]: row for row in store.rows(_FETCHED, (urls,))}
     return filter_judgements(verdicts, fetched, query)
@@ -291,7 +290,8 @@ class JudgementApplier:
             ``judged``: the number of all judged pages. ``moved``: the best queued
             URLs with ``url``, ``rank``, ``score``, and ``rank_before`` and ``score_before`` of the
             time before the first judgement (None: not among the best 2,000). ``one_host``: the
-            host if all good pages are on one host, or empty.
+            host if all good pages are on one host, or empty. ``changed``: a sentence about the
+            pages that became relevant or off-topic, or empty.
         """
         with self._lock:
             busy = crawl in self._in_background or self._is_busy(crawl)
@@ -308,7 +308,9 @@ class JudgementApplier:
         moved = [] if after is None else _compare_ranks(self._before[crawl], after)
         found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
         found |= {"unapplied": self.count_unapplied(crawl), "judged": len(_read_judgements(crawl))}
-        return found | {"one_host": _only_host(crawl)}
+        with closing(open_store(crawl)) as store:
+            details = [event.detail for event in History(store).events(REDEFINED)]
+        return found | {"one_host": _only_host(crawl), "changed": describe_moved(details)}
 
     def _is_busy(self, crawl: Path) -> bool:
         """Return whether a job is running, or the crawl has a request that it has not read."""
@@ -339,14 +341,12 @@ def _read_frontier(crawl: Path, n: int) -> list[QueuedUrl]:
 
 
 def _read_judgements(crawl: Path) -> frozenset[tuple[str, str]]:
-    path = safe_join(crawl, DEFINITION_FILE)
-    return frozenset(read_verdicts(read_definition(path)).items() if path.exists() else ())
+    return frozenset(read_verdicts(crawl).items())
 
 
 def _only_host(crawl: Path) -> str:
     """Return the host of all good pages, from which a critic may learn the site, or empty."""
-    path = safe_join(crawl, DEFINITION_FILE)
-    good = read_definition(path).good if path.exists() else ()
+    good = [url for url, verdict in read_verdicts(crawl).items() if verdict == "good"]
     hosts = {host(url) for url in good}
     return hosts.pop() if len(good) >= _MIN_GOOD and len(hosts) == 1 else ""
 

@@ -38,6 +38,7 @@ _CERTAIN = 0.3  # distance of the relevance from 1/2
 _N_WORDS = 5  # of a sentence
 _N_MARKED = 8  # words for the topic, and against it
 _SMALLEST = 0.1  # weight that is mentioned, log-odds
+_SAME = 1e-6  # difference of two equal relevances
 _FIRST_SPACELESS = "\u0e00"
 _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
 
@@ -61,7 +62,7 @@ class PageCard:
 
     @property
     def sentences(self) -> list[str]:
-        """Why the critic judges the page as it does, in up to four sentences."""
+        """Why the critic judges the page as it does, in up to five sentences."""
         return describe_reasons(self.relevance, self.to_dict()["reasons"])
 
     @property
@@ -72,7 +73,7 @@ class PageCard:
 
 
 def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) -> list[str]:
-    """Describe the verdict of a critic, and the words for and against the topic, in sentences."""
+    """Describe the verdict of a critic, and what speaks for and against it, in sentences."""
     if relevance is None:
         return ["The topic has no critic (classifier) yet that could judge this page."]
     certain = abs(relevance - RELEVANT) > _CERTAIN
@@ -87,12 +88,23 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     for which, words in (("for", on), ("against", off)):
         if words:
             found.append(f"Words that speak {which} the topic: {', '.join(words)}.")
-        else:
-            found.append(f"No word speaks {which} the topic.")
-    meaning = reasons["meaning"]
+    meaning, empty = reasons["meaning"], reasons["empty"]
     if abs(meaning) >= _SMALLEST:
         near = "close to" if meaning > 0 else "far from"
         found.append(f"In its meaning, the whole text is {near} the topic.")
+    if relevance > RELEVANT or not (on or meaning >= _SMALLEST):
+        return found
+    if abs(relevance - empty) < _SAME:
+        found.append(
+            "The main text says too little about the topic, so the critic (classifier) judges the "
+            "page like a page without words."
+        )
+    elif relevance > empty:
+        found.append(
+            "This is not enough: the relevance rises from "
+            f"{empty:.2f} (a page without words) only to {relevance:.2f}, and a relevant page "
+            f"has more than {RELEVANT}."
+        )
     return found
 
 
@@ -153,7 +165,7 @@ def read_page_card(
     relevance, reasons = None, None
     if critic is not None:
         relevance = float(critic.judge([view]).relevance[0])
-        reasons = explain_words(critic.model, critic.marked, view.words.bag)
+        reasons = explain_words(critic, view.words.bag)
     text, cut = visible_paragraphs(answer.body, answer.encoding, _MAX_TEXT)
     return PageCard(url, view.title, text, cut, relevance, reasons, why)
 

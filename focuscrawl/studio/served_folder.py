@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 3  # levels below the served folder
 _TOML = ".toml"
-_WARC = (".warc", ".warc.gz")
+_RECORDINGS = (".warc", ".warc.gz", ".wacz")
 _MAX_NAMED = 5  # recordings in an error message
 _MAX_NAME, _MAX_NAME_BYTES = 80, 200  # characters, bytes; suffixes are appended to a name
 _PACKAGE_CRITIC = re.compile(r"models/[\w-]{1,80}", re.ASCII)
@@ -120,7 +120,7 @@ class StudioFolder:
 
     def recordings(self) -> list[str]:
         """Return the names of all recordings (saved web pages) in the studio's folder."""
-        return [self.name_of(path) for path in self._files(_WARC)]
+        return [self.name_of(path) for path in self._files(_RECORDINGS)]
 
     def has_file(self, name: str) -> bool:
         """Return whether a name is the path of a file in the studio's folder."""

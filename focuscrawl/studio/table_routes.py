@@ -14,8 +14,6 @@ from starlette.responses import JSONResponse, StreamingResponse
 from starlette.routing import Route
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.applying import DEFINITION_FILE
-from focuscrawl.foundation.files import safe_join
 from focuscrawl.report.plain_text import escape_csv_cell
 from focuscrawl.report.url_tables import (
     KINDS,
@@ -28,8 +26,7 @@ from focuscrawl.report.url_tables import (
     sql_of,
 )
 from focuscrawl.studio.page_rendering import PREFIX
-from focuscrawl.studio.topic_routes import read_verdicts
-from focuscrawl.topics import read_definition
+from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -143,7 +140,7 @@ def routes_of_table(context: StudioContext, crawls: OpenCrawls, which: str) -> l
         query = {k: v for k, v in request.query_params.items() if v}
         filters = {k: v for k, v in query.items() if k not in ("after", "before")}
         found = read_table(crawls, crawl.path, which, query)
-        verdicts = {} if which == "hosts" else read_crawl_verdicts(crawl.path)
+        verdicts = {} if which == "hosts" else read_verdicts(crawl.path)
         return {
             "crawl": crawl.name,
             "which": which,
@@ -211,12 +208,6 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
             "total": count_rows(connection)[[*TABLES].index(which)],
             "as_of": copy.started_at.isoformat(timespec="seconds"),
         }
-
-
-def read_crawl_verdicts(crawl: Path) -> dict[str, str]:
-    """Return the verdict ``good`` or ``bad`` of each judged page of a crawl, by its URL."""
-    path = safe_join(crawl, DEFINITION_FILE)
-    return read_verdicts(read_definition(path)) if path.exists() else {}
 
 
 def _csv_lines(crawls: OpenCrawls, path: Path, which: str, wanted: UrlFilter) -> Iterator[str]:

@@ -271,7 +271,7 @@ def _topic_pages(
 
     def judgements(request: Request) -> dict[str, Any]:
         topic, query = find_topic(request), dict(request.query_params)
-        found = filter_judgements(read_verdicts(read_definition(topic.path)), {}, query)
+        found = filter_judgements(read_definition(topic.path).verdicts, {}, query)
         at = f"/parts/topics/{quote(topic.name)}/judgements"
         return judgements_shown(found, query) | {"crawl": "", "at": at}
 
@@ -519,18 +519,13 @@ class Judgement:
 
     def before(self, known: TopicDefinition) -> dict[str, str]:
         """Return the verdicts of the same pages in a topic definition, by URL."""
-        verdicts = read_verdicts(known)
+        verdicts = known.verdicts
         return {url: verdicts.get(url, _NONE) for url in self.urls}
 
     def response(self, before: Mapping[str, str]) -> Response:
         """Return the response to the judgement, given the verdicts before it."""
         found = {"url": self.urls[0], "verdict": self.verdict, "before": before}
         return JSONResponse(found, headers=JUDGED)
-
-
-def read_verdicts(known: TopicDefinition) -> dict[str, str]:
-    """Return the verdict ``good`` or ``bad`` of each judged page, by URL."""
-    return dict.fromkeys(known.good, _GOOD) | dict.fromkeys(known.bad, _BAD)
 
 
 def _definition_values(topic: TopicFiles) -> dict[str, Any]:

@@ -40,7 +40,7 @@ _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+")
 
 
 def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: int = 0) -> Taxonomy:
-    """Return the unpruned topic tree of a Dmoz dump; Dmoz's topic ``Top`` is the root.
+    """Return the topic tree of a Dmoz dump, not pruned; Dmoz's topic ``Top`` is the root.
 
     The examples of a topic are its distinct ``link`` and ``ExternalPage`` URLs with http or https,
     except PDF documents and feeds.

@@ -14,8 +14,8 @@ _MIN_CLASSES = 100
 def choose_min_examples(taxonomy: Taxonomy) -> int:
     """Return the default for the minimum number of examples per leaf of a topic tree.
 
-    The default is `EXAMPLES_PER_CLASS`, as in [A02], if a hundred leaves remain after pruning, as
-    for Dmoz. Otherwise the default is 1, and no topic is merged.
+    The default is `EXAMPLES_PER_CLASS` (the value in [A02]) if at least a hundred leaves remain
+    after pruning, as in the case of Dmoz. Otherwise the default is 1, and no topic is merged.
     """
     if (
         sum(len(taxonomy.examples(topic)) for topic in taxonomy.topics)

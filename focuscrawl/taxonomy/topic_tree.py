@@ -29,7 +29,7 @@ def normalise(topic: str) -> str:
     """Normalise a topic path from a user, a table or a Dmoz dump.
 
     A normalised path has a leading slash, no trailing slash, no empty components and no spaces
-    around components. Dmoz paths have no leading slash and the root ``Top``, so ``Top/Arts``
+    around components. Dmoz paths start with the root ``Top`` and without a slash, so ``Top/Arts``
     becomes ``/Arts``. The component ``Top`` of a path with a leading slash is kept, so that
     normalisation is idempotent.
     """
@@ -80,9 +80,9 @@ def lies_under(path: str, topics: Iterable[str]) -> bool:
 class Sampling(NamedTuple):
     """Samples the example URLs of large topics uniformly, by keeping the smallest hashes.
 
-    Each of the k smallest hashes of a union of sets is among the k smallest hashes of the set that
-    contains it. So the URLs of a topic can be sampled during reading, and again after topics are
-    merged, with the same result as sampling once at the end.
+    If a hash is among the k smallest hashes of a union of sets, it is also among the k smallest
+    hashes of its own set. So a topic's URLs can be sampled during reading, and again after topics
+    are merged. The result is the same as that of sampling once at the end.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Sampling(NamedTuple):
     random_state: int
 
     def draw(self, urls: Collection[str]) -> list[str]:
-        """Return a sample of up to `size` distinct `urls`, whatever the order of `urls`."""
+        """Return a sample of up to `size` distinct `urls`, independent of the order of `urls`."""
         if len(urls) <= self.size:
             return list(urls)
         key = str(self.random_state).encode()
@@ -200,7 +200,7 @@ class Taxonomy:
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> Taxonomy:
-        """Return the topic tree of the label rows with the split ``train``, ignoring other rows.
+        """Return the topic tree of the label rows with the split ``train``; ignore other rows.
 
         Raises
         ------

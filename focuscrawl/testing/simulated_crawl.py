@@ -261,12 +261,12 @@ class StrategyUnderTest:
 
     @cached_property
     def shared_crawl(self) -> SimulatedCrawl:
-        """A finished crawl for all checks that do not change the crawl."""
+        """A finished crawl, shared by all checks that do not change the crawl."""
         return self.run_crawl()
 
     @cached_property
     def without_training(self) -> SimulatedCrawl:
-        """A crawl without training for all checks that do not change the crawl."""
+        """A finished crawl without training, shared by all checks that do not change the crawl."""
         return self.run_crawl(trains=False)
 
 

@@ -63,9 +63,9 @@ class TinyWeb:
             self.put(url, "", 301, location=target)
 
     def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
-        """Add or replace the response for the absolute URL `url`, HTML by default.
+        """Add or replace the response for the absolute URL `url`; by default, it is HTML.
 
-        Names of header fields are lower-case keyword arguments, as in
+        Header fields are given as keyword arguments in lower case, as in
         ``content_type="text/plain"``.
         """
         known = normalize(url)
@@ -79,7 +79,7 @@ class TinyWeb:
         self.fingerprint = digest.hexdigest()
 
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Return each URL as the web spells it; None for URLs that the web does not contain."""
+        """Return each URL in the web's own spelling; None for URLs not in the web."""
         found = (self._answers.get(_without_scheme(url)) for url in urls)
         return [None if answer is None else answer.url for answer in found]
 
@@ -227,7 +227,7 @@ def new_crawl(
 
 
 def step(crawl: Crawl) -> Visit | None:
-    """Fetch and judge the next page of a crawl; None if there is no URL or no budget left."""
+    """Fetch and judge the next page of a crawl; return None if no URL or no budget is left."""
     while True:
         fetch = crawl.next(REPLAY_TIME)
         if fetch is not None:

@@ -60,7 +60,7 @@ def _is_layout(table: Any, rows: list[list[Any]]) -> bool:
 
 
 def flatten_tables(body: Any, to_text: Callable[[Any], str]) -> None:
-    """Replace the Markdown tables in an extracted text by one line per row, with tabs.
+    """Replace Markdown tables in an extracted text by one line per row, with tabs between cells.
 
     Parameters
     ----------

@@ -6,9 +6,11 @@ The package `focuscrawl.feedback` chooses pages for a person to judge. The modul
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
 from focuscrawl.topics.definition import (
+    DEFINITION_FILE,
     TopicDefinition,
     edit_definition,
     read_definition,
+    read_verdicts,
     write_definition,
 )
 from focuscrawl.topics.topic_training import (
@@ -21,6 +23,7 @@ from focuscrawl.topics.topic_training import (
 )
 
 __all__ = [
+    "DEFINITION_FILE",
     "Bookmark",
     "RankedClass",
     "TopicDefinition",
@@ -30,6 +33,7 @@ __all__ = [
     "rank_classes",
     "read_bookmarks",
     "read_definition",
+    "read_verdicts",
     "train_definition",
     "training_urls",
     "write_definition",

@@ -13,7 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import update_lock, write_atomically
+from focuscrawl.foundation.files import safe_join, update_lock, write_atomically
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
+DEFINITION_FILE = "topic.toml"  #: name of the definition in a crawl's folder
 _TEXT_KEYS = ("critic", "web", "name", "description")
 _LIST_KEYS = ("topics", "words", "seeds", "good", "bad", "targets")
 _URL_KEYS = ("seeds", "good", "bad", "targets")
@@ -79,12 +80,17 @@ class TopicDefinition:
         """URLs of all pages that the topic definition lists as good or bad."""
         return frozenset({*self.good, *self.bad})
 
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict ``good`` or ``bad`` of each judged page, by its URL."""
+        return dict.fromkeys(self.good, "good") | dict.fromkeys(self.bad, "bad")
+
     def with_judgements(
         self, good: Iterable[str] = (), bad: Iterable[str] = ()
     ) -> TopicDefinition:
-        """Return the topic definition with more judgements, which replace earlier judgements.
+        """Return the topic definition with further judgements; they replace earlier judgements.
 
-        Judged pages are no target pages any more.
+        Pages with a judgement are removed from the target pages.
         """
         new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
         kept_good = [url for url in self.good if url not in new]
@@ -134,6 +140,12 @@ def read_definition(path: str | Path) -> TopicDefinition:
     except ValueError as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
     return _parse_definition(str(path), content)
+
+
+def read_verdicts(crawl_dir: Path) -> dict[str, str]:
+    """Return the verdict ``good`` or ``bad`` of each judged page of a crawl, by its URL."""
+    path = safe_join(crawl_dir, DEFINITION_FILE)
+    return read_definition(path).verdicts if path.exists() else {}
 
 
 def write_definition(definition: TopicDefinition, path: str | Path) -> None:
@@ -329,7 +341,7 @@ def class_tree(trained: TrainedCritic) -> Taxonomy:
 
 
 def count_examples(classes: Taxonomy) -> dict[str, int]:
-    """Return the number of examples of each class, including examples of the classes below."""
+    """Return the number of examples of each class, including examples of its subclasses."""
     counts: dict[str, int] = defaultdict(int)
     for path in reversed(classes.topics):  # children before parents
         counts[path] += len(classes.examples(path))
@@ -339,13 +351,13 @@ def count_examples(classes: Taxonomy) -> dict[str, int]:
 
 
 def mark_class(definition: TopicDefinition, path: str) -> TopicDefinition:
-    """Return the topic definition with a class and all classes below marked as on topic."""
+    """Return a copy of the definition with a class and its subclasses marked as on topic."""
     kept = [each for each in definition.topics if not lies_under(each, [path])]
     return replace(definition, topics=(*kept, path))
 
 
 def unmark_class(definition: TopicDefinition, path: str, classes: Taxonomy) -> TopicDefinition:
-    """Return the topic definition with a class and the classes below marked as off topic.
+    """Return a copy of the definition without the marks of a class and its subclasses.
 
     If an ancestor of the class is marked as on topic, the ancestor's other descendants are marked
     instead.
@@ -406,7 +418,7 @@ def move_examples(
 
 
 def move_class(definition: TopicDefinition, path: str, new_path: str) -> TopicDefinition:
-    """Return the definition with a class, its subclasses and their marks at another path.
+    """Return the definition with a class, its subclasses and their marks moved to a new path.
 
     Parameters
     ----------

@@ -55,13 +55,13 @@ def train_definition(
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train a critic from a topic definition.
 
-    If the topic definition names a critic with a taxonomy, the new critic has the same classes,
-    and the new classes to which the definition moves examples. The new critic is trained on the
-    examples of the old critic and on the judged pages. A page judged good becomes an example of
-    its most probable on-topic class. A page judged bad becomes an example of its most probable
-    off-topic class. The keywords are added to the training data as one more good page. If there
-    are fewer than 100 off-topic examples, general word frequencies are added as one more off-topic
-    example, and all classes get the same prior probability.
+    If the topic definition names a critic with a taxonomy, the new critic has the classes of that
+    critic, and the new classes to which the definition moves examples. The new critic is trained
+    on the examples of the old critic and on the judged pages. A page judged good becomes an
+    example of its most probable on-topic class. A page judged bad becomes an example of its most
+    probable off-topic class. The keywords are added to the training data as one more good page. If
+    there are fewer than 100 off-topic examples, general word frequencies are added as one more
+    off-topic example, and all classes get the same prior probability.
 
     If the topic definition names no critic, or a critic for one topic, a few-shot critic is
     trained from keywords, the description and judged pages (see `focuscrawl.critic.training`). A

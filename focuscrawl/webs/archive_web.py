@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 _MAX_CACHED = 100_000  # resolved URLs, about 50 MB
 _MAX_OPEN_FILES = 16
-_GZIP = b"\x1f\x8b"
 _OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
 
 
@@ -155,7 +154,7 @@ class ArchiveWeb:
             data = self._open_warc(filename).read_at(size, offset)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise UnreadableError(f"{first_line(error)} {_where(capture)}") from None
-        record = read_record(data, offset, data.startswith(_GZIP))
+        record = read_record(data, offset)
         if record is None:
             raise UnreadableError(f"no record of this URL {_where(capture)}")
         declared = content_length(record.headers) or 0

@@ -26,8 +26,8 @@ from focuscrawl.webs.captures import (
 )
 from focuscrawl.webs.http_response import header, parse_response, redirect_target
 from focuscrawl.webs.revisits import Originals, RevisitReference
+from focuscrawl.webs.wacz import RecordingScan
 from focuscrawl.webs.warc_reading import (
-    WarcScan,
     read_get_responses,
     read_timestamp,
     warn_of_damage,
@@ -152,7 +152,7 @@ def _lines(archive: tuple[Path, str]) -> Iterator[bytes]:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}") from None
     with file:
-        scan = WarcScan(path, file)
+        scan = RecordingScan(path, file)
         # disable=None: no bar where standard error is not a terminal
         shown = tqdm(scan, unit="record", desc=f"index {path.name}", disable=None)
         found = list_captures(shown, name)

@@ -35,10 +35,10 @@ def open_web(spec: str, *, no_links: bool = False) -> Web:
     Parameters
     ----------
     spec : str
-        One of: path of a ``.warc`` or ``.warc.gz`` file; path or URI of an index (``.cdxj`` or
-        ``.parquet``), or ``INDEX,BASE`` if the WARC files are not below the folder of the index;
-        ``demo`` for the synthetic web, or ``demo:SCALE`` for another size (1 is the default
-        size).
+        One of: path of a ``.warc``, ``.warc.gz`` or ``.wacz`` file; path or URI of an index
+        (``.cdxj`` or ``.parquet``), or ``INDEX,BASE`` if the WARC files are not below the folder
+        of the index; ``demo`` for the synthetic web, or ``demo:SCALE`` for another
+        size (1 is the default size).
         A suffix ``@VERSION`` or ``@VERSION,STATE`` opens a version of the web as a changing web.
     no_links : bool
         Refuse a recording that is a symbolic link.
@@ -46,7 +46,7 @@ def open_web(spec: str, *, no_links: bool = False) -> Web:
     Raises
     ------
     UserError
-        The file does not exist or is neither a WARC file nor an index, or the scale is not a
+        The file does not exist or is neither a recording nor an index, or the scale is not a
         number above 0.
     """
     changing = _version_of(spec)
@@ -69,14 +69,13 @@ def open_web(spec: str, *, no_links: bool = False) -> Web:
     path = Path(os.path.expanduser(spec))  # noqa: PTH111
     if not path.exists():
         raise UserError(
-            f"there is no recorded web {spec}: name a .warc or .warc.gz file, an index that ends "
-            "in "
-            ".cdxj or .parquet, or `demo`"
+            f"there is no recorded web {spec}: name a .warc, .warc.gz or .wacz file, an index "
+            "that ends in .cdxj or .parquet, or `demo`"
         )
     if path.is_dir():
         raise UserError(
-            f"{spec} is a folder: name a .warc or .warc.gz file in it, or {path / '*.parquet'} "
-            "for the tables of an index"
+            f"{spec} is a folder: name a .warc, .warc.gz or .wacz file in it, or "
+            f"{path / '*.parquet'} for the tables of an index"
         )
     if path.suffix == ".xz":
         raise UserError(

@@ -1,4 +1,4 @@
-"""Answers requests with the responses recorded in a WARC file (`RecordedWeb`)."""
+"""Answers requests with the responses recorded in a WARC or WACZ file (`RecordedWeb`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_CACHED = 200_000  # resolved URLs, about 50 MB
 
 
 class RecordedWeb:
-    """The pages of a ``.warc`` or ``.warc.gz`` file.
+    """The pages of a WARC file (``.warc``, ``.warc.gz``) or WACZ file (``.wacz``).
 
     When the file is opened for the first time, an index is built and cached. A pickled copy of the
     object opens the same file.
@@ -41,7 +41,7 @@ class RecordedWeb:
     Parameters
     ----------
     path : str or os.PathLike
-        The WARC file, or a link to the file.
+        The file, or a link to the file.
     no_links : bool
         Refuse a link, because the path comes from a file and not from the user.
 
@@ -61,12 +61,12 @@ class RecordedWeb:
     Raises
     ------
     UserError
-        The file cannot be read, is not a WARC file, or contains no page.
+        The file cannot be read, is neither a WARC file nor a WACZ file, or contains no page.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, no_links: bool = False) -> None:
         self.path, self._no_links = Path(path), no_links
-        self.name = self.path.name.removesuffix(".gz").removesuffix(".warc")
+        self.name = self.path.name.removesuffix(".gz").removesuffix(".warc").removesuffix(".wacz")
         try:
             opener = open_nofollow if no_links else open_regular
             with open(self.path, "rb", buffering=1 << 20, opener=opener) as file:
@@ -81,7 +81,6 @@ class RecordedWeb:
         self.records: int = facts["records"]
         self.truncated_at: int | None = facts["truncated_at"]
         self.damaged: int = facts["damaged"]
-        self._gzipped: bool = facts["gzipped"]
         self._known: dict[str, str | None] = {}
         warn_of_damage(self.path, size, self.records, self.truncated_at, self.damaged)
 
@@ -141,7 +140,7 @@ class RecordedWeb:
     def _read(self, offset: int, length: int) -> Record:
         size = min(length, MAX_RECORD_BYTES)
         data = os.pread(self._file, size, offset)
-        record = read_record(data, offset, self._gzipped) if len(data) == size else None
+        record = read_record(data, offset) if len(data) == size else None
         if record is None:
             raise self._changed()
         return record

@@ -1,4 +1,4 @@
-"""The index of a WARC file, which finds the record of each URL and is cached."""
+"""The index of a recording, which finds the record of each URL and is cached."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from focuscrawl.webs.http_response import (
     status_rank,
 )
 from focuscrawl.webs.revisits import Originals, RevisitReference
-from focuscrawl.webs.warc_reading import WarcScan, read_get_responses
+from focuscrawl.webs.wacz import RecordingScan
+from focuscrawl.webs.warc_reading import read_get_responses
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -80,7 +81,7 @@ class WarcIndex:
         else -1 and 0), ``status``, ``url_end`` (end of the URL in ``url_text``); ``key``, sorted,
         and the ``row`` of each key.
     facts : dict of str to Any
-        ``fingerprint``, ``records``, ``truncated_at``, ``damaged``, ``gzipped``.
+        ``fingerprint``, ``records``, ``truncated_at``, ``damaged``.
     """
 
     arrays: dict[str, npt.NDArray[Any]]
@@ -127,16 +128,16 @@ class WarcIndex:
 
 
 def open_index(path: Path, file: BinaryIO) -> WarcIndex:
-    """Load the index of a WARC file from the cache, or build and cache the index.
+    """Load the index of a WARC or WACZ file from the cache, or build and cache the index.
 
-    The cache identifies a WARC file by size, modification time and the bytes at both ends of the
+    The cache identifies a file by size, modification time and the bytes at both ends of the
     file, not by path. If several processes build the same index, the cache keeps the index that is
     finished first.
 
     Raises
     ------
     UserError
-        The file is not a WARC file or contains no page, or the cache cannot be written.
+        The file is no recording or contains no page, or the cache cannot be written.
     """
     size = os.fstat(file.fileno()).st_size
     folder = cache_dir() / "webs" / _identity(file, size)
@@ -144,7 +145,7 @@ def open_index(path: Path, file: BinaryIO) -> WarcIndex:
         return _load(folder)
     index = _build(path, file, size)
     if not index.facts["records"]:
-        raise UserError(f"{path} contains no complete WARC record: name a .warc or .warc.gz file")
+        raise UserError(f"{path} contains no complete WARC record: name another file")
     if not len(index):
         raise UserError(
             f"{path} contains no page: no record answers a GET request; name another file"
@@ -203,7 +204,7 @@ def _move_into_place(building: Path, folder: Path) -> bool:
 
 
 def _build(path: Path, file: BinaryIO, size: int) -> WarcIndex:
-    scan = WarcScan(path, file)
+    scan = RecordingScan(path, file)
     # disable=None: no bar where standard error is not a terminal
     with tqdm(
         total=size,
@@ -218,7 +219,6 @@ def _build(path: Path, file: BinaryIO, size: int) -> WarcIndex:
         "records": scan.records,
         "truncated_at": scan.truncated_at,
         "damaged": scan.damaged,
-        "gzipped": scan.gzipped,
     }
     text = [page.url.encode() for page in pages]
     ends = np.cumsum([len(part) for part in text], dtype=np.int64).tolist()
@@ -237,9 +237,9 @@ def _build(path: Path, file: BinaryIO, size: int) -> WarcIndex:
     return WarcIndex(arrays, facts)
 
 
-def _with_progress(scan: WarcScan, progress: tqdm[Any]) -> Iterator[Record]:
+def _with_progress(scan: RecordingScan, progress: tqdm[Any]) -> Iterator[Record]:
     for record in scan:
-        progress.update(scan.end - progress.n)
+        progress.update(record.offset + record.length - progress.n)
         yield record
 
 

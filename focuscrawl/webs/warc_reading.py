@@ -206,7 +206,7 @@ def warn_of_damage(
         logger.warning("%s: skipped %d unreadable sections", path, damaged)
 
 
-def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
+def read_record(data: bytes, offset: int) -> Record | None:
     """Parse the bytes of one WARC record; return None if the record is not complete.
 
     Parameters
@@ -215,7 +215,7 @@ def read_record(data: bytes, offset: int, gzipped: bool) -> Record | None:
         The bytes from `Record.offset` on; the first `MAX_RECORD_BYTES` are enough.
     """
     whole = True
-    if gzipped:
+    if data.startswith(_MAGIC):
         unzip = zlib.decompressobj(_WBITS)
         size = len(data)
         try:

@@ -68,7 +68,7 @@ def warc(data: bytes) -> None:
     assert scan.end <= len(data)
     for record in records:
         framed = data[record.offset : record.offset + record.length]
-        again = read_record(framed, record.offset, scan.gzipped)
+        again = read_record(framed, record.offset)
         assert again is not None
         assert (again.target, again.block) == (record.target, record.block)
 

@@ -148,6 +148,22 @@ def test_pywb_serves_an_archive_by_its_index(pywb: Path, folder: Path, tmp_path:
                 assert replay.rpartition(":")[2].encode() in answer.read()
 
 
+def test_a_wacz_file_is_valid_and_has_the_pages_of_the_warc_file(
+    pywb: Path, folder: Path, tmp_path: Path
+) -> None:
+    if not (pywb / "wacz").is_file():
+        pytest.skip("py-wacz is not installed: make .venv-pywb/.installed")
+    path = tmp_path / "c.wacz"
+    for out in (path, tmp_path / "c.warc.gz"):
+        focuscrawl("collect", folder, "--out", out, "--processes", 1)
+    validate = [str(pywb / "wacz"), "validate", "-f", str(path)]
+    done = subprocess.run(validate, check=False, capture_output=True, text=True)
+    assert "Validation succeeded" in done.stdout, done.stdout + done.stderr
+    web = open_web(str(path))
+    assert web.fingerprint == open_web(str(tmp_path / "c.warc.gz")).fingerprint
+    assert f"{len([*web.urls()])} pages" in focuscrawl("web", "info", path).output
+
+
 def test_keys_are_those_that_pywb_asks_for(pywb: Path) -> None:
     urls = [url for each in ADDRESSES if (url := normalize(each)) is not None]
     assert len(urls) == len(ADDRESSES)

@@ -207,3 +207,47 @@ def test_mistakes_are_one_line_and_leave_nothing(here: Path, corpus: Corpus) -> 
         done = corpus(*given, code=2)
         assert words in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+def _known_pages(count: int) -> list[str]:
+    """Return pages of the demo web on the topic of the keywords."""
+    labels = (label.url for label in SyntheticWeb().labels() if label.topic == "/Sports/Cycling")
+    return [*dict.fromkeys(labels)][:count]
+
+
+def test_a_part_of_many_given_pages_certifies_the_recall(
+    here: Path, corpus: Corpus, server: SearchServer
+) -> None:
+    pages = _known_pages(45)
+    (here / "known.txt").write_text("\n".join(pages))
+    words = (KEYWORDS, "known.txt", *DEMO, "--pages", 400, "--search", "searxng")
+    done = corpus(*words, "--stop", "targets 0.3", server=server)
+    assert "30 of 45 given pages are target pages" in done.stdout
+    definition = read_definition(here / "cycling" / "topic.toml")
+    assert len(definition.targets) == 30
+    assert set(definition.good) == set(pages).difference(definition.targets)
+    assert not set(definition.seeds).intersection(definition.targets)
+    kept = Kept(here / "cycling" / "crawl")
+    assert kept.stop_reasons == ["targets_reached"]
+    assert "of 30 target pages found" in done.stdout
+    assert '--stop "recall 0.95"' in done.stdout.replace("'", '"')
+    refused = (here / "cycling" / "candidates.csv").read_text()
+    assert "target page" in refused
+
+
+def test_few_pages_are_all_examples_and_target_pages_can_be_named(
+    here: Path, corpus: Corpus
+) -> None:
+    pages = _known_pages(40)
+    for name, given in (("some", pages[:16]), ("targets", pages[16:])):
+        (here / f"{name}.txt").write_text("\n".join(given))
+    few = corpus(KEYWORDS, "some.txt", *DEMO, "--dry-run")
+    assert "No target pages certify the recall: fewer than 17 pages are given" in few.stdout
+    assert len(read_definition(here / "cycling" / "topic.toml").seeds) == 16
+    wrong = corpus(KEYWORDS, "some.txt", *DEMO, "--stop", "targets 0.8", code=2)
+    assert "stop rule `targets 0.8` needs target pages" in wrong.stderr
+    named = ("--targets", "targets.txt", "--folder", "named")
+    corpus(KEYWORDS, "some.txt", *DEMO, *named, "--dry-run")
+    assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
+    both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
+    assert "is a start page and a target page" in both.stderr

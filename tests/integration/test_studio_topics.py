@@ -186,6 +186,15 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
     known = read_definition(folder / "crawls" / "cycling" / "topic.toml")
     assert (known.good, known.bad) == ((good,), (bad,))
     assert (folder / "crawls" / "cycling" / "critic-1").is_dir()
+    judge(tab, "b")
+    assert settled(tab, f"{at}/moved", "busy")["judged"] == 3
+    for row in tab.request.get(f"{at}/judgements").json()["rows"]:
+        listed = tab.locator("#judgements tr", has_text=row["url"])
+        expect(listed).to_contain_text(f"{row['relevance']:.2f}")  # of the new critic
+    expect(tab.locator("#moved")).to_contain_text(re.compile("pages? became off-topic"))
+    tab.get_by_role("link", name="Continue with a larger budget").press("Enter")
+    expect(tab.get_by_label("Budget in fetches")).to_be_visible()
+    expect(tab.locator("#changed")).to_contain_text(re.compile("pages? became off-topic"))
 
 
 def settled(tab: Page, url: str, working: str) -> dict[str, Any]:

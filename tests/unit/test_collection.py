@@ -262,11 +262,11 @@ def test_what_is_not_known_of_pages_is_not_made_up(tmp_path: Path) -> None:
     assert "| unknown, response not recorded | 1 |\n" in sheet
     assert "Crawled on the live Web with" in sheet
     assert "the pages themselves are older" not in sheet
-    assert "and lists the others: 0 in all" in sheet
+    assert "The column `duplicates` lists 0 URLs" in sheet
     rows = csv.DictReader((tmp_path / "c.csv").read_text().splitlines())
     assert [row["robots"] for row in rows] == ["unknown", ""]
     write_collection(collection(), tmp_path / "pages")  # whose files name no others
-    assert "lists the others" not in (tmp_path / "pages" / "datasheet.md").read_text()
+    assert "The column `duplicates`" not in (tmp_path / "pages" / "datasheet.md").read_text()
     with pytest.raises(UserError, match="no page of the export has a recorded response"):
         write_collection(found, tmp_path / "c.warc.gz")
     assert not list(tmp_path.glob("*c.warc.gz*"))
@@ -284,7 +284,7 @@ def test_the_datasheet_counts_the_target_pages_in_the_export(tmp_path: Path) -> 
 
 def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_path: Path) -> None:
     found = collection()
-    found.pages[0].robots = ["noindex", "<b>"]
+    found.pages[0].robots, found.pages[0].verdict = ["noindex", "<b>"], "good"
     found.origin = Origin(
         start_arguments=("topic=/A, `x`",),
         seeds=(("http://a.example/|", 0.5), ("http://b.example/", None)),
@@ -292,22 +292,22 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
         fetched=9,
         outcomes={"page": 6, "HTTP 404": 3},
         forbidden=2,
+        verdicts={"http://a.example/0": "good", "http://a.example/7": "bad"},
         completeness=RecallEstimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
     )
     write_collection(found, tmp_path / "c.parquet", command="focuscrawl collect a --out `b`")
     sheet = (tmp_path / "c.parquet.datasheet.md").read_text()
     said = [
         *("| noindex | 1 |", r"| \<b\> | 1 |", r"topic=/A, \`x\`", r"0.50 http://a.example/\|"),
-        *("- http://b.example/", "the frontier is empty", "Of 9 fetches and", "HTTP 404 | 3 |"),
-        *(
-            "forbidden by robots.txt | 2 |",
-            r"\<why\> | 2 |",
-            "differ; 2 URLs",
-            "recall: 0.67 (90 %",
-        ),
+        *("- http://b.example/", "the frontier is empty", "HTTP 404 | 3 |"),
+        *(r"\<why\> | 2 |", "differ; 2 URLs", "recall: 0.67 (90 %"),
+        "judged 2 pages of the crawl: 1 good, 1 not good. Judged pages in the export: 1 good, 0",
         *("`focuscrawl collect a --out b`", "not measured: no result is available"),
     ]
     assert [each for each in said if each not in sheet] == []
+    # the numbers of exported and of skipped pages add up to that of fetches
+    skipped = sheet.partition("Of 9 fetches, the export contains 1 page.")[2].partition("##")[0]
+    assert sum(map(int, re.findall(r"\| (\d+) \|", skipped))) == 8
     assert all(f"| `{name}` | {meaning} |" in sheet for name, (_, meaning) in COLUMNS.items())
 
 

@@ -18,6 +18,7 @@ from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.rejudging import (
     REDEFINED,
     REQUEST_FILE,
+    parse_moved,
     read_request,
     rejudge_crawl,
     remove_request,
@@ -25,6 +26,7 @@ from focuscrawl.crawl.rejudging import (
 )
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.critic_files import find_model
+from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -99,7 +101,7 @@ def test_the_same_critic_changes_nothing(begun: CrawlConfig, tmp_path: Path) -> 
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = judged(folder)
-    assert "0 now relevant, 0 now off topic" in followed(folder, BEGUN)
+    assert parse_moved(followed(folder, BEGUN)) == (0, 0)
     after = judged(folder)
     assert after[0] == before[0]
     if begun.strategy in ("best-first", "hard-focus"):  # lessons come at other fetches
@@ -112,9 +114,16 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
     folder, again = tmp_path / "crawl", tmp_path / "again"
     copied(begun, folder)
     before = order(folder)
-    followed(folder, OTHER)
+    done = followed(folder, OTHER)
     assert [row[:2] for row in order(folder)] == [row[:2] for row in before]
     critic = load_critic(str(folder / "critic-1"), OTHER)
+    assert parse_moved(done) == tuple(
+        sum(
+            (now[2] > RELEVANT) - (old[2] > RELEVANT) == side
+            for now, old in zip(order(folder), before, strict=True)
+        )
+        for side in (1, -1)
+    )
     assert sum(row[2] for row in order(folder)) < 0.5 * sum(row[2] for row in before)
     assert rows(folder, "SELECT value FROM meta WHERE key = 'critic'") == [(critic.fingerprint,)]
     shutil.copytree(folder, again)
@@ -127,17 +136,24 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
         assert store.identity()["begun_topic"] == BEGUN
 
 
-def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlConfig, tmp_path: Path) -> None:
+def test_recall_is_estimated_again_for_the_new_topic(begun: CrawlConfig, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     copied(begun, folder)
     before = read_estimates(folder / ESTIMATES_FILE)
+    followed(folder, BEGUN)
+    (same,) = read_estimates(folder / ESTIMATES_FILE)
+    if begun.strategy == "best-first":  # an apprentice is trained at other fetches
+        assert same == before[-1]
     followed(folder, OTHER)
+    (now,) = read_estimates(folder / ESTIMATES_FILE)
     with closing(open_store(folder)) as store:
-        assert Summary.of(store).completeness is None
-    go_on(folder, begun.strategy, HALF + 1)
-    first, *_ = read_estimates(folder / ESTIMATES_FILE)
-    assert first.fetched >= HALF
-    assert first.relevant < before[-1].relevant
+        assert Summary.of(store).completeness == now
+    assert now.fetched == HALF
+    assert now.relevant < before[-1].relevant
+    go_on(folder, begun.strategy, HALF + 20)
+    first, *more = read_estimates(folder / ESTIMATES_FILE)
+    assert first == now
+    assert more
 
 
 def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlConfig, tmp_path: Path) -> None:
@@ -151,6 +167,9 @@ def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlConfig, tmp_pat
     replay(crawl)
     assert order(running) == order(folder)
     assert judged(running)[:3] == judged(folder)[:3]
+    if begun.strategy == "best-first":  # an apprentice is trained at other fetches
+        estimates = read_estimates(folder / ESTIMATES_FILE)
+        assert read_estimates(running / ESTIMATES_FILE) == estimates
     assert not (running / REQUEST_FILE).exists()
     ((seq, detail),) = rows(running, f"SELECT seq, detail FROM events WHERE kind = '{REDEFINED}'")
     assert seq == HALF

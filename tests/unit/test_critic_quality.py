@@ -11,7 +11,8 @@ import pytest
 
 from focuscrawl.critic.assessment import Quality
 from focuscrawl.critic.classifiers import LogisticModel, NaiveBayes
-from focuscrawl.critic.focused_critic import explain_words
+from focuscrawl.critic.focused_critic import FocusedCritic, explain_words
+from focuscrawl.critic.phrase_model import build_phrase_model
 from focuscrawl.critic.training import train_critic, train_few_shot
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -138,12 +139,13 @@ def test_the_words_of_a_page_add_up_to_its_odds(shelf: Shelf, kind: str) -> None
     model = trained(shelf, kind).model
     bag = Counter(["rope", "splice", "splice", "tax", "number3"])
     marked = np.array([path == "/Knots" for path in model.classes])
-    found = explain_words(model, marked, bag)
+    found = explain_words(FocusedCritic(model, marked, (), ""), bag)
     assert found.on[0].word in {"rope", "splice"}
     assert "tax" in {each.word for each in found.off}
     assert all(each.weight > 0 for each in found.on)
     assert all(each.weight < 0 for each in found.off)
-    none = explain_words(model, np.ones(2, np.bool_), bag)  # where all classes are marked
+    everything = FocusedCritic(model, np.ones(2, np.bool_), (), "")
+    none = explain_words(everything, bag)
     assert (none.on, none.off) == ([], [])
     log = model.log_posteriors([bag, {}])[0]
     odds = float(log[0] - log[1])  # of /Knots, the first
@@ -153,4 +155,11 @@ def test_the_words_of_a_page_add_up_to_its_odds(shelf: Shelf, kind: str) -> None
     else:
         assert isinstance(model, NaiveBayes)
         without = model.log_posteriors([{}])[0]
+        assert found.empty == pytest.approx(np.exp(float(without[0])))
         assert weights == pytest.approx(odds - float(without[0] - without[1]), abs=1e-6)
+
+
+def test_function_words_are_no_reasons() -> None:
+    critic = FocusedCritic(build_phrase_model("knots"), np.array([False, True]), (), "")
+    found = explain_words(critic, {"the": 9, "sailor": 9, "knots": 2})
+    assert [each.word for each in [*found.on, *found.off]] == ["knots", "sailor"]

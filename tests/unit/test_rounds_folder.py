@@ -15,12 +15,15 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
+from focuscrawl.crawl.target_pages import read_targets
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import train_apprentice
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.status import open_store
+from focuscrawl.report.summary import Summary
 from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.store.history import History
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .rounds import KilledError, Mortal, crawl, fetches, plan
 
@@ -47,6 +50,19 @@ def run(*arguments: object) -> str:
     done = CliRunner().invoke(main, [*map(str, arguments)])
     assert done.exit_code == 0, done.output
     return done.output
+
+
+def test_a_copy_of_the_crawl_counts_target_pages(tmp_path: Path) -> None:
+    pages = (label.url for label in SyntheticWeb().labels() if label.topic == "/Sports/Cycling")
+    given = plan("best-first", 60, 30, 2, targets=",".join(dict.fromkeys(pages)))
+    crawl(given, tmp_path / "tables")
+    write_crawl_folder(str(tmp_path / "tables"), tmp_path / "crawl")
+    with closing(open_store(str(tmp_path / "crawl"))) as store:
+        found = Summary.of(store).targets
+    assert found is not None
+    assert 0 < found.fetched < found.targets
+    write_crawl_folder(str(tmp_path / "tables"), tmp_path / "sample", 20)
+    assert not read_targets(tmp_path / "sample")
 
 
 def links(path: Path) -> dict[str, dict[str, float | None]]:

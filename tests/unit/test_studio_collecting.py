@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from focuscrawl.collection.export_files import write_collection
 from focuscrawl.errors import UserError
 from focuscrawl.studio.datasheet_blocks import markdown_sections
 from focuscrawl.studio.exports import (
@@ -25,6 +26,7 @@ from focuscrawl.studio.exports import (
 from focuscrawl.studio.page_rendering import FieldErrorsError
 
 from .small_crawl import being_written
+from .test_collection import collection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,10 +86,29 @@ def test_a_file_that_is_not_what_it_is_called_is_one_line(
 
 def test_the_first_lines_of_a_long_file(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
-    path.write_text('{"url": "http://a.example/", "n": 1, "text": "%s"}\n' % ("x" * 400_000) * 5)
+    path.write_text('{"n": 1, "url": "http://a.example/", "text": "%s"}\n' % ("x" * 400_000) * 5)
     shown = read_preview(path)
-    assert shown["columns"] == ["url", "n", "text"]
+    assert shown["columns"] == ["url", "text", "n"]
     assert 0 < len(shown["rows"]) < 5
+
+
+@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+def test_a_preview_of_an_export_is_short_and_has_the_text_early(
+    tmp_path: Path, ending: str
+) -> None:
+    if ending == ".parquet":
+        pytest.importorskip("pyarrow")
+    exported = collection(8)
+    exported.pages[2].verdict = "bad"
+    exported.pages[0].relevance = 0.123456789
+    write_collection(exported, tmp_path / f"c{ending}")
+    shown = read_preview(tmp_path / f"c{ending}")
+    assert len(shown["rows"]) == 5
+    assert shown["columns"][:5] == ["url", "title", "text", "relevance", "verdict"]
+    assert not {"description", "chunks", "duplicates"} & {*shown["columns"]}  # they are empty
+    first = dict(zip(shown["columns"], shown["rows"][0], strict=True))
+    assert (first["relevance"], first["fetched_at"]) == ("0.123", "2024-05-06 07:08")
+    assert [row[4] for row in shown["rows"]] == ["", "", "bad", "", ""]
 
 
 def test_what_is_typed_is_no_option() -> None:

@@ -107,25 +107,40 @@ def test_words_are_marked_where_they_are_whole_words() -> None:
 
 
 def test_only_words_with_some_weight_are_marked() -> None:
-    words = WordReasons([WordReason("bike", 1.5), WordReason("we", 0.01)], [], 0.0)
+    words = WordReasons([WordReason("bike", 1.5), WordReason("we", 0.01)], [], 0.0, 0.02)
     card = PageCard(A, "", ["we bike"], False, 0.9, words)
     assert card.paragraphs == [[("we ", ""), ("bike", "on"), ("", "")]]
 
 
 def test_reasons_are_sentences() -> None:
-    words = WordReasons([WordReason("peloton", 1.5), WordReason("we", 0.01)], [], 0.7)
+    peloton = [WordReason("peloton", 1.5), WordReason("we", 0.01)]
+    words = WordReasons(peloton, [], 0.7, 0.02)
     found = describe_reasons(0.55, words.to_dict())
     assert found == [
         "The critic (classifier) is not sure, but tends to the verdict that this page is on the "
         "topic: relevance 0.55.",
         "Words that speak for the topic: peloton.",
-        "No word speaks against the topic.",
         "In its meaning, the whole text is close to the topic.",
     ]
+    cooking = [WordReason("cooking", -0.3)]
+    against = describe_reasons(0.8, WordReasons(peloton, cooking, 0.0, 0.02).to_dict())
+    assert against[2] == "Words that speak against the topic: cooking."
     assert "is sure that this page is not on the topic" in describe_reasons(0.01, None)[0]
     assert describe_reasons(None, None) == [
         "The topic has no critic (classifier) yet that could judge this page."
     ]
+
+
+def test_a_verdict_against_words_for_the_topic_is_explained() -> None:
+    words = WordReasons([WordReason("peloton", 1.5)], [], 0.7, 0.02).to_dict()
+    assert describe_reasons(0.37, words)[-1] == (
+        "This is not enough: the relevance rises from 0.02 (a page without words) only to 0.37, "
+        "and a relevant page has more than 0.5."
+    )
+    assert describe_reasons(0.02, words)[-1] == (
+        "The main text says too little about the topic, so the critic (classifier) judges the "
+        "page like a page without words."
+    )
 
 
 def test_judgements_are_listed_and_searched(tmp_path: Path) -> None:

@@ -201,7 +201,13 @@ def test_classes_are_searched_and_opened_level_by_level(folder: StudioFolder) ->
 def test_a_hostile_page_is_shown_as_text() -> None:
     word = [WordReason(HOSTILE, 1.0)]
     card = PageCard(
-        "http://a.example/%22", HOSTILE, [HOSTILE], True, 0.5, WordReasons(word, [], 0.0), HOSTILE
+        "http://a.example/%22",
+        HOSTILE,
+        [HOSTILE],
+        True,
+        0.5,
+        WordReasons(word, [], 0.0, 0.1),
+        HOSTILE,
     )
     cards = load_template("templates/page_card.html.j2", "focuscrawl.studio").module
     shown = "".join(str(getattr(cards, part)(card)) for part in ("shown", "text"))

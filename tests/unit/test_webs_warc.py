@@ -52,7 +52,7 @@ def test_whole_records_are_found(records: list[bytes]) -> None:
     assert (scanned.records, scanned.end) == (len(BODIES), len(data))
     assert (scanned.truncated_at, scanned.damaged) == (None, 0)
     for r in found:
-        again = read_record(data[r.offset :][: r.length], r.offset, scanned.gzipped)
+        again = read_record(data[r.offset :][: r.length], r.offset)
         assert again is not None
         assert (again.headers, again.block) == (r.headers, r.block)
 
@@ -98,7 +98,7 @@ def test_a_wrong_length_costs_no_other_record(wrong: int | None, packed: bool) -
     assert [r.block for r in found] == [BODIES[0], body, BODIES[1], BODIES[2]]
     assert (scanned.truncated_at, scanned.damaged) == (None, 0)
     for r in found:
-        again = read_record(data[r.offset :][: r.length], r.offset, packed)
+        again = read_record(data[r.offset :][: r.length], r.offset)
         assert again is not None
         assert again.block == r.block
 

@@ -98,7 +98,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
 
     @abstractmethod
     def fit(self, past: LinkSnapshot) -> FittedModel:
-        """Return a model fitted to the crawl so far; this method may run in a separate thread."""
+        """Return a model fitted to the crawl so far; this may run in a background thread."""
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Return the scores of the links of `page`, and the scores of the link targets."""
@@ -182,7 +182,7 @@ class JoinedEvidence:
 class HashedNaiveBayes:
     """Multinomial naive Bayes with Laplace smoothing (methods.md 2) over rows of hashed words.
 
-    Words of a text are correlated, so naive Bayes gives a text of some hundred words a posterior
+    Words of a text are correlated, so naive Bayes gives a text of a few hundred words a posterior
     probability of almost 0 or 1. Many links would then have equal scores. So a text with more than
     `length` words counts like a text of `length` words. Words that do not occur in the training
     texts are ignored.
@@ -264,13 +264,13 @@ class PageWordReader:
         return distinct
 
     def addresses(self, page: JudgedPage) -> SparseRows:
-        """Return the words in the URL of each followable link."""
+        """Return the words in the URL of each link that may be followed."""
         urls = page.view.links.urls
         texts = [urls[i].partition("//")[2] for i in page.links.tolist()]
         return self._hashes.rows(texts, _ADDRESS, BITS)
 
     def surroundings(self, page: JudgedPage) -> SparseRows:
-        """Return the words in the anchor of each followable link, and the words near the link."""
+        """Return the words in the anchor and near the link, for each link that may be followed."""
         links, view = page.view.links, page.view
         words = view.words.hashes
         first = np.searchsorted(view.token_leaf, links.left[page.links])
@@ -314,8 +314,9 @@ class Intelligent(BatchLearner):
 
     The source is Aggarwal, Al-Garawi and Yu, Intelligent crawling on the World Wide Web with
     arbitrary predicates, WWW10 (2001). An interest ratio of a URL v is Pr(R(v) > 1/2 | evidence) /
-    Pr(R(v) > 1/2) over the fetched URLs, where R(v) is the relevance of v. The strategy computes
-    an interest ratio for each of the following four kinds of evidence:
+    Pr(R(v) > 1/2), where R(v) is the relevance of v. The probabilities are estimated from the
+    fetched URLs. The strategy computes an interest ratio for each of the following four kinds of
+    evidence:
 
     - The evidence *content* consists of significant words of the pages that link to the URL v.
     - The evidence *URL* consists of significant words of the URL v.
@@ -324,10 +325,10 @@ class Intelligent(BatchLearner):
     - The evidence *sibling* is the number of relevant URLs among the fetched URLs that share a
       linking page with the URL v.
 
-    The logarithms of the four interest ratios are scaled to the same mean effect on the scores of
-    queued URLs. The score of a URL is the sum of the four logarithms, weighted by the options
-    `content`, `url`, `link` and `sibling`. Until the first relevant page is found, the crawl is
-    breadth-first.
+    The logarithms of the four interest ratios are scaled so that all four have the same mean
+    effect on the scores of queued URLs. The score of a URL is the sum of the four logarithms,
+    weighted by the options `content`, `url`, `link` and `sibling`. Until the first relevant page
+    is found, the crawl is breadth-first.
 
     Parameters
     ----------
@@ -432,7 +433,7 @@ class InterestRatios(FittedModel):
     weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return per link: constant 1, content, URL, link, siblings, relevant siblings."""
+        """Return for each link: 1, content, URL, link, number of siblings, relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -462,7 +463,7 @@ class InterestRatios(FittedModel):
 
 
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
-    """Return the logarithms of interest ratios, smoothed with one URL of mean relevance.
+    """Return logarithms of interest ratios, smoothed by one added URL of mean relevance.
 
     The argument `relevant` is the number of relevant URLs with a piece of evidence, and `seen` is
     the number of all URLs with the evidence. The argument `base` is the share of relevant URLs
@@ -562,7 +563,7 @@ class LayerModel(FittedModel):
     threshold: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return a rank per link, higher if the page's layer is nearer to relevant pages."""
+        """Return a rank of each link, higher for pages with fewer clicks to a relevant page."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))

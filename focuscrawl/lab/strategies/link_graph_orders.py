@@ -70,8 +70,8 @@ class PageRank(RescoringStrategy[Floats]):
 
     The links of queued URLs are unknown, so the PageRank iteration covers fetched pages only. The
     rank of a queued URL is computed from the ranks of the fetched pages that link to the URL.
-    Between two PageRank computations a page keeps the rank that the page had when fetched, and new
-    links increase the ranks of their target URLs. Several links from one page to another page
+    Between two PageRank computations, a page keeps the rank that the page had when it was fetched.
+    New links increase the ranks of their target URLs. Several links from one page to another page
     count once, and links of a page to itself do not count. The PageRank of a URL does not depend
     on the topic of the crawl.
 

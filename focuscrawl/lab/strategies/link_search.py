@@ -53,7 +53,7 @@ class DepthLimited(LinkStrategy):
 
     @abstractmethod
     def score_followed(self, page: JudgedPage) -> Floats:
-        """Return the scores of a page's links; only called if the page has remaining depth."""
+        """Return the scores of a page's links; called only for pages with remaining depth."""
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Return the scores of a page's links; -inf if the page has no remaining depth."""
@@ -132,7 +132,7 @@ class FishSearch(DepthLimited):
 
 
 class SharkSearch(DepthLimited):
-    """Score links by the relevance of the page and its ancestors, and by the link's words.
+    """Score links by the relevance of their page and its ancestors, and by the words of the links.
 
     The formulas are those of Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search
     algorithm, an application: tailored Web site mapping, WWW7 (1998), figure 2:
@@ -148,10 +148,10 @@ class SharkSearch(DepthLimited):
 
     Hersovici et al. compare pages, anchors and contexts with the words of a query. `SharkSearch`
     uses the critic instead of a query. The similarity sim(u) is the relevance R(u) of a page u.
-    The similarity of a short text is the probability of the topic given the words, which
-    `WordEvidence` computes. A short text counts as relevant if its similarity to the topic exceeds
-    1/2. A critic that cannot judge single words gives all texts the same similarity, so that only
-    inherited relevance orders the links.
+    The similarity of a short text is the probability of the topic given the words of the text;
+    `WordEvidence` computes the probability. A short text counts as relevant if its similarity to
+    the topic exceeds 1/2. A critic that cannot judge single words gives all texts the same
+    similarity, so that only inherited relevance orders the links.
 
     Parameters
     ----------

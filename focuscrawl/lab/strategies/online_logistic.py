@@ -44,7 +44,7 @@ class LinkMatches(NamedTuple):
     depth: Ints
 
     def features(self, words: Floats) -> Floats:
-        """Return the five features of each link, in [0, 1], given keyword weights."""
+        """Return the five features of each link, in [0, 1], computed from keyword weights."""
         total = max(float(words.sum()), 1e-9)
         found = [has_term(hits, len(words)) for hits in (self.anchor, self.url, self.line)]
         matches = [(hits @ words) / total for hits in found]
@@ -97,16 +97,16 @@ class OnlineLogistic(RescoringStrategy[Weights]):
     page u. The feature phrase is 1 if the anchor contains two or more keywords. After N >= 3
     fetched pages, a keyword that occurs in df pages has the weight ln((N + 1) / (df + 1/2)) /
     ln(N+1), clipped to [0.15, 1]. Before the third page is fetched, every keyword has the weight
-    1. The feature weights w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, and the precision q of each
-    weight starts at 1/4. A followed link with the feature vector x, including an intercept,
-    updates the weights w and precisions q as follows:
+    1. The feature weights w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, in this order. The precision q
+    of each weight starts at 1/4. A followed link to a page v has a feature vector x, which
+    includes an intercept. The link updates the weights w and precisions q as follows:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 
     The update is algorithm 3 of Chapelle and Li, An empirical evaluation of Thompson sampling,
-    NIPS 2011, with one step per sample. Scores use a new feature weight when the weight has
-    changed by more than its standard error. Feature weights below 0 are used as 0. If several
-    links lead to a URL v, only the link with the best score by the initial weights counts.
+    NIPS 2011, with one step per sample. Scores use the new value of a feature weight only when the
+    weight has changed by more than its standard error. Feature weights below 0 are used as 0. If
+    several links lead to a URL, only the link with the best score by the initial weights counts.
 
     Unlike pagesift, `OnlineLogistic` has no rules for kinds of pages (news, footers, language
     portals) and does not rotate among parts of a site. The keywords of the topic are those that

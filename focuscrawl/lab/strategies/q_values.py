@@ -49,14 +49,14 @@ _ATTEMPTS = 10  # maximum number of draws of a URL that is not fetched yet
 def discounted_rewards(
     source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
 ) -> Floats:
-    """Return, for each URL, the discounted reward of an ideal crawl that starts at the URL.
+    """Return for each URL the discounted reward of an ideal crawl that starts at the URL.
 
-    An ideal crawler fetches a given URL first, and then always the known URL with the fewest
-    clicks to a relevant page. The reward of the fetch with the number t = 0, 1, ... is gamma^t
-    times the relevance of the page, or 0 if the relevance is at most 1/2. The ideal crawler is the
-    optimal spider of Rennie and McCallum 1999, except that distances are not recomputed after a
-    relevant page is fetched. So the ideal crawler may follow a path to a relevant page that is
-    already fetched.
+    An ideal crawler fetches a given URL first. Then it always fetches the known URL with the
+    fewest clicks to a relevant page. The reward of the fetch with the number t = 0, 1, ... is
+    gamma^t times the relevance of the page, or 0 if the relevance is at most 1/2. The ideal
+    crawler is the optimal spider of Rennie and McCallum 1999, except that distances are not
+    recomputed after a relevant page is fetched. So the ideal crawler may follow a path to a
+    relevant page that is already fetched.
 
     Parameters
     ----------
@@ -426,14 +426,16 @@ class TdValues(RescoringStrategy[LinkValueModel]):
     The order of URLs is that of the relevancy spider of the project deep-deep
     (<https://github.com/TeamHG-Memex/deep-deep>) with default options. In the Q-learning of
     `ValueLearner`, following a link is the action, and the relevance of the fetched page is the
-    reward. The features of a link are its anchor, its URL and whether the link stays in its
-    domain, see `LinkVectors`. A share `explore` of the fetches is random: first a random domain is
-    chosen, and then a random queued URL of the domain. A fetch without a page has the reward 0.
+    reward. The features of a link are computed by `LinkVectors` from its anchor, its URL and
+    whether the link stays in its domain. A share `explore` of the fetches is random: first a
+    random domain is chosen, and then a random queued URL of the domain. A fetch without a page has
+    the reward 0.
 
-    Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random, by a
-    softmax of the best values with a temperature of 0.1. The spider of deep-deep has four times as
-    many hashed features, reads the ``title`` of links, and keeps only the experience of 100,000
-    fetches. `TdValues` keeps all experience in memory, with the features of every distinct link.
+    Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random. The
+    probabilities of domains are a softmax of the best values, with a temperature of 0.1. The
+    spider of deep-deep has four times as many hashed features, reads the ``title`` of links, and
+    keeps only the experience of 100,000 fetches. `TdValues` keeps all experience in memory, with
+    the features of every distinct link.
 
     Parameters
     ----------
@@ -475,7 +477,7 @@ class TdValues(RescoringStrategy[LinkValueModel]):
         self._drawn_before = self._drawn  # at the start of the last training
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Record a fetch, from which the model learns when the page's links are known."""
+        """Record a fetch; the model learns from the fetch when the page's links are known."""
         self._learn(np.zeros(0, np.int64))
         super().observe(url, relevance, duplicate_of)
         self._fetched.grow(url + 1)

@@ -116,7 +116,7 @@ class TfidfCentroid(RescoringStrategy[TopicCentroid]):
         return TopicCentroid(idf, centroid, best), best.add(target, cosines[page_of_link])
 
     def use_model(self, model: TopicCentroid, pages: int) -> Scores:
-        """Use the centroid `model`; return new scores for links found after its computation."""
+        """Use the centroid `model`; return new scores of links found after its computation."""
         self._topic = model
         of_pages = self._terms.rows(self.log.n_pages)
         scores: dict[int, float] = {}
@@ -228,6 +228,6 @@ def file_type_score(url: str) -> float:
 
 
 def freshness(url: str) -> float:
-    """Return a score of 1 for a date of `_THIS_YEAR` in a URL, and 0.1 less per earlier year."""
+    """Return 1 for a URL with a date in `_THIS_YEAR`, and 0.1 less for each earlier year."""
     found = next((match for pattern in _DATES if (match := pattern.search(url))), None)
     return _UNDATED if found is None else 1.0 - 0.1 * (_THIS_YEAR - int(found[1]))

@@ -169,6 +169,8 @@
     text("left", state.seconds_left === null ? "–" : duration(state.seconds_left));
     text("speed", state.running ? `${number(state.pages_per_second, 1)} pages/s` : "the crawl is not running");
     const waiting = state.waiting;
+    show("changed", state.changed !== "");
+    text("changed", state.changed);
     show("targets", state.targets !== null);
     text("targets-found", state.targets || "");
     text("waiting", waiting.at === null ? "–" : whole(waiting.total));

@@ -1,0 +1,140 @@
+"""``focuscrawl audit``: find off-topic pages and hosts in a recording of the Web."""
+
+from __future__ import annotations
+
+import csv
+import io
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import click
+
+from focuscrawl.cli import common_options
+from focuscrawl.cli.common_options import ProgressBar, check_output_file, write_file
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import host
+from focuscrawl.report.audit import Audit, audit_web, default_topic
+from focuscrawl.report.plain_text import (
+    align_columns,
+    escape_csv_cell,
+    one_line,
+    pluralize,
+    shorten_middle,
+)
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_WIDTH = 90  # characters of a printed URL
+
+
+@click.command()
+@click.argument("warc", metavar="WEB")
+@click.option(
+    "--critic",
+    required=True,
+    help="Critic that judges the pages: a folder, a name in models/, or module:callable.",
+)
+@click.option(
+    "--topic",
+    help="Relevant classes of the critic, separated by commas.  [default: the topic of a critic "
+    "that was trained on keywords or on good and bad pages]",
+)
+@common_options.float_option(
+    "--min-relevance", "Pages with a lower relevance (0 to 1) are off-topic.", 0.5, max=1
+)
+@common_options.top_option()
+@common_options.path_option("--csv", "CSV file for a table of all pages, least relevant first.")
+@common_options.path_option("--hosts", "CSV file for a table of all hosts.")
+@common_options.processes_option("Number of processes that parse and judge pages.")
+def audit(
+    *,
+    warc: str,
+    critic: str,
+    topic: str | None,
+    min_relevance: float,
+    top: int,
+    csv: Path | None,
+    hosts: Path | None,
+    processes: int,
+) -> None:
+    """List the off-topic pages of a recording, and the hosts with the most off-topic pages.
+
+    WEB is a WARC file, a WACZ file or an index. The command judges HTML pages with a critic, and
+    changes nothing in the recording.
+
+    \b
+    focuscrawl audit collection.warc.gz --critic models/cycling --csv pages.csv
+    """
+    check_output_file(csv, "--csv")
+    check_output_file(hosts, "--hosts")
+    topics = default_topic(critic) if topic is None else topic
+    opened = open_web(warc)
+    with closing(ProgressBar("Judging", "URLs")) as progress:
+        found = audit_web(
+            opened,
+            critic,
+            topics,
+            min_relevance=min_relevance,
+            processes=processes,
+            progress=progress,
+        )
+    if not found.pages:
+        raise UserError(f"{warc} contains no HTML page: name another recording")
+    click.echo("\n".join(_describe(found, opened.name, top)))
+    written = []
+    if csv is not None:
+        rows = (
+            (page.url, host(page.url), f"{page.relevance:.6g}", page.title) for page in found.pages
+        )
+        written.append(_write_table(csv, ("url", "host", "relevance", "title"), rows, "--csv"))
+    if hosts is not None:
+        table = (
+            (each.host, str(each.pages), str(each.off_topic), f"{each.relevance:.6g}")
+            for each in found.hosts()
+        )
+        names = ("host", "pages", "off_topic", "relevance")
+        written.append(_write_table(hosts, names, table, "--hosts"))
+    if written:
+        click.echo("\nwrote " + ", ".join(map(str, written)))
+
+
+def _describe(found: Audit, name: str, top: int) -> list[str]:
+    hosts, off_topic = found.hosts(), found.off_topic
+    lines = [
+        f"{one_line(name)}: {pluralize(len(found.pages), 'page')} on "
+        f"{pluralize(len(hosts), 'host')}, of which {len(off_topic):,} "
+        f"({len(off_topic) / len(found.pages):.0%}) are off-topic (relevance below "
+        f"{found.min_relevance:g})"
+    ]
+    if found.skipped:
+        reasons = (f"{n:,} {reason}" for reason, n in found.skipped.most_common())
+        lines.append(f"Not judged: {', '.join(reasons)}")
+    if not off_topic:
+        return lines
+    rows = [["off-topic", "pages", "relevance", "host"]]
+    rows += [
+        [f"{each.off_topic:,}", f"{each.pages:,}", f"{each.relevance:.2f}", each.host]
+        for each in hosts[:top]
+        if each.off_topic
+    ]
+    lines += ["", "Hosts with the most off-topic pages, and their mean relevance"]
+    lines += align_columns(rows, left={3})
+    rows = [["relevance", "least relevant pages"]]
+    rows += [
+        [f"{page.relevance:.2f}", shorten_middle(one_line(page.url), _WIDTH)]
+        for page in off_topic[:top]
+    ]
+    return [*lines, "", *align_columns(rows, left={1})]
+
+
+def _write_table(
+    path: Path, names: Iterable[str], rows: Iterable[Iterable[str]], option: str
+) -> Path:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(names)
+    writer.writerows([*map(escape_csv_cell, row)] for row in rows)
+    return write_file(path, text.getvalue().encode("utf-8", "replace"), option)

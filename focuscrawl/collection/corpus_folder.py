@@ -1,0 +1,139 @@
+"""The folder with the files of all steps from keywords to an exported corpus."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
+from focuscrawl.critic.phrase_model import parse_phrases
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import write_atomically
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_LEAST_EXAMPLES = 3
+#: with fewer pages on the topic, no page is held out as a target page
+LEAST_TO_HOLD_OUT = MIN_TARGETS + _LEAST_EXAMPLES
+_CRITIC = re.compile(r"critic-(\d{1,9})")
+
+
+@dataclass(frozen=True)
+class CorpusOrder:
+    """The options that determine the topic and the start pages of a corpus."""
+
+    keywords: str
+    urls: tuple[str, ...]
+    targets: tuple[str, ...]
+    all_examples: bool
+    web: str | None
+    search: str | None
+    tuples: int
+    tuple_size: int
+    results: int
+    per_site: int
+    others: int
+    random_state: int
+
+    @property
+    def topic(self) -> str:
+        """Path of the critic's class of the topic, named after the first phrase."""
+        words = parse_phrases(self.keywords)[0]
+        return f"/{'_'.join(words).capitalize()}"
+
+    def split_pages(self) -> tuple[list[str], list[str]]:
+        """Return the given pages that are examples, and the target pages.
+
+        Unless the user names target pages, some of at least 17 given pages are held out as target
+        pages, so that three or more pages remain as examples.
+        """
+        if self.targets or self.all_examples or len(self.urls) < LEAST_TO_HOLD_OUT:
+            return [*self.urls], [*self.targets]
+        return split_examples(self.urls, self.random_state)
+
+
+class CorpusFolder:
+    """The folder with the files of all steps.
+
+    Topic definition and critics have the names that the studio uses, so that each step can be
+    repeated in the studio.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.order = path / "corpus.json"
+        self.topic = path / "topic.toml"
+        self.answers = path / "search.jsonl"
+        self.plan = path / "plan.json"
+        self.crawl = path / "crawl"
+        self.log = self.crawl / "crawl.log"
+
+    def candidates(self) -> Path:
+        """Return a new file for the judged candidates of a search."""
+        number = 1 + len([*self.path.glob("candidates*.csv")])
+        return self.path / ("candidates.csv" if number == 1 else f"candidates-{number}.csv")
+
+    def critics(self) -> list[Path]:
+        """Return the folders of the critics, from the oldest to the latest."""
+        found = {path: _CRITIC.fullmatch(path.name) for path in self.path.glob("critic-*")}
+        return sorted((p for p, match in found.items() if match), key=lambda p: int(p.name[7:]))
+
+    def examples(self, number: int) -> Path:
+        """Return the folder of a crawl that fetches candidates."""
+        return self.path / ".examples" / str(number)
+
+    def next_examples(self) -> Path:
+        """Return the folder for a crawl that fetches candidates of a further search."""
+        return self.examples(1 + len([*self.path.glob(".examples/*")]))
+
+    def recordings(self) -> list[Path]:
+        """Return the recordings of the fetched candidates."""
+        return sorted(self.path.glob(".examples/*/pages.warc.gz"))
+
+    def known_source(self) -> str | None:
+        """Return the source of start pages of the corpus in the folder, if any."""
+        try:
+            known = json.loads(self.order.read_text(encoding="utf-8"))
+            return str(known["search"]) if known["search"] else None
+        except (OSError, ValueError, TypeError, LookupError):
+            return None
+
+    def open(self, order: CorpusOrder) -> None:
+        """Create the folder, or check that the folder has the files of the same order.
+
+        Raises
+        ------
+        UserError
+            The folder belongs to another corpus, or cannot be written.
+        """
+        given: dict[str, Any] = json.loads(json.dumps(asdict(order)))
+        try:
+            if self.order.exists():
+                known = json.loads(self.order.read_text(encoding="utf-8"))
+                self._check(known, given)
+            elif self.path.exists() and any(self.path.iterdir()):
+                raise UserError(
+                    f"{self.path} contains other files: name another folder with --folder"
+                )
+            else:
+                self.path.mkdir(parents=True, exist_ok=True)
+                write_atomically(self.order, json.dumps(given, indent=1) + "\n")
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+        except ValueError:
+            raise UserError(
+                f"{self.order} is damaged: name another folder with --folder"
+            ) from None
+
+    def _check(self, known: Any, given: Mapping[str, Any]) -> None:
+        for name, value in given.items():
+            before = known.get(name) if isinstance(known, dict) else None
+            if before != value:
+                raise UserError(
+                    f"{self.path} has the corpus of another command: {name} was {before!r:.200}, "
+                    f"not {value!r:.200}; name another folder with --folder"
+                )

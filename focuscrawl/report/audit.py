@@ -1,0 +1,175 @@
+"""Judges all pages of a recording, to find off-topic pages and hosts (``focuscrawl audit``)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from multiprocessing import parent_process
+from statistics import fmean
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.critic.critic_files import find_model, load_critic, read_critic
+from focuscrawl.critic.focused_critic import is_few_shot
+from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.critic.protocol import is_callable_spec
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.processes import safe_python_path
+from focuscrawl.foundation.urls import host
+from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
+from focuscrawl.webs.web_protocol import HtmlAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.webs.web_protocol import Web
+
+_BATCH = 32  # pages of a task
+_MIN_PARALLEL_PAGES = 400  # with fewer pages, starting child processes takes longer than judging
+NO_PAGE, TOO_HARD = "redirects, errors and files of other types", "pages that cannot be parsed"
+
+
+class AuditedPage(NamedTuple):
+    """A page of a recording with its relevance."""
+
+    url: str
+    relevance: float
+    title: str
+
+
+class AuditedHost(NamedTuple):
+    """The pages of a host: their number, how many are off-topic, and their mean relevance."""
+
+    host: str
+    pages: int
+    off_topic: int
+    relevance: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The relevance of the pages of a recording.
+
+    Attributes
+    ----------
+    pages : list of AuditedPage
+        The judged pages, the least relevant first.
+    skipped : Counter of str
+        Number of recorded URLs that were not judged, by reason.
+    min_relevance : float
+        Pages with a lower relevance are off-topic.
+    """
+
+    pages: list[AuditedPage]
+    skipped: Counter[str]
+    min_relevance: float
+
+    @property
+    def off_topic(self) -> list[AuditedPage]:
+        """The off-topic pages, the least relevant first."""
+        return [page for page in self.pages if page.relevance < self.min_relevance]
+
+    def hosts(self) -> list[AuditedHost]:
+        """Return all hosts, those with the most off-topic pages first."""
+        found: defaultdict[str, list[float]] = defaultdict(list)
+        for page in self.pages:
+            found[host(page.url)].append(page.relevance)
+        hosts = [
+            AuditedHost(
+                name, len(values), sum(each < self.min_relevance for each in values), fmean(values)
+            )
+            for name, values in found.items()
+        ]
+        return sorted(hosts, key=lambda each: (-each.off_topic, each.relevance, each.host))
+
+
+def default_topic(spec: str) -> str:
+    """Return the topic of a critic that was trained on keywords or on good and bad pages.
+
+    Raises
+    ------
+    UserError
+        The critic has several topics.
+    """
+    if not is_callable_spec(spec):
+        trained, _ = read_critic(find_model(spec))
+        if is_few_shot(trained):
+            return ",".join(name for name in trained.model.classes if name != OFF_TOPIC)
+    raise UserError(f"critic {spec} has no topic of its own: name a topic with --topic")
+
+
+def audit_web(
+    web: Web,
+    critic: str,
+    topic: str,
+    *,
+    min_relevance: float = 0.5,
+    processes: int = 1,
+    progress: Progress = NO_PROGRESS,
+) -> Audit:
+    """Judge every page of a recording.
+
+    Parameters
+    ----------
+    critic, topic : str
+        The critic and its relevant topics; see `focuscrawl.critic.critic_files.load_critic`.
+    processes : int
+        Number of processes that parse and judge pages.
+
+    Raises
+    ------
+    UserError
+        The critic cannot be loaded.
+    """
+    load_critic(critic, topic)  # before child processes start
+    urls = [*web.urls()]
+    progress.start(len(urls))
+    from joblib import Parallel, delayed  # noqa: PLC0415
+
+    # a child process has one core, and would wait minutes for idle workers at its exit
+    is_parallel = len(urls) >= _MIN_PARALLEL_PAGES and parent_process() is None
+    parallel = Parallel(n_jobs=processes if is_parallel else 1, return_as="generator")
+    tasks = (
+        delayed(_judge)(critic, topic, [HtmlAnswer.from_answer(web.fetch(url)) for url in batch])
+        for batch in _batches(urls)
+    )
+    pages: list[AuditedPage] = []
+    skipped: Counter[str] = Counter()
+    with safe_python_path():
+        for judged in parallel(tasks):
+            progress.advance(len(judged))
+            for each in judged:
+                if isinstance(each, str):
+                    skipped[each] += 1
+                else:
+                    pages.append(each)
+    pages.sort(key=lambda page: (page.relevance, page.url))
+    return Audit(pages, skipped, min_relevance)
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(urls)
+    while batch := [*islice(rest, _BATCH)]:
+        yield batch
+
+
+def _judge(critic: str, topic: str, answers: list[HtmlAnswer | None]) -> list[AuditedPage | str]:
+    """Return each page with its relevance, or the reason why the response was not judged."""
+    views = [None if each is None else each.parse() for each in answers]
+    pages = [view for view in views if view is not None]
+    relevance = iter(_load(critic, topic).judge(pages).relevance.tolist() if pages else [])
+    return [
+        AuditedPage(view.url, next(relevance), view.title)
+        if view is not None
+        else NO_PAGE
+        if answer is None
+        else TOO_HARD
+        for answer, view in zip(answers, views, strict=True)
+    ]
+
+
+@lru_cache(1)
+def _load(critic: str, topic: str) -> Critic:
+    return load_critic(critic, topic)
