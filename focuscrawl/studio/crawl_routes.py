@@ -178,6 +178,7 @@ def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
             {
                 "title": f"{topic} – {each['name']}",
                 "value": encode_choice(each["name"], topic),
+                "wanted": False,
             }
             for each in critics
             for topic in each["classes"]

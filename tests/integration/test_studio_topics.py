@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
 from .running import QUICK, as_options
-from .studio import crawl, serving, tab
+from .studio import Client, crawl, serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,6 +157,45 @@ def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> 
     assert known.good == ("http://a.org/", "http://c.org/")
     assert known.bad == ("http://b.org/",)
     assert known.seeds == ("http://a.org/",)
+
+
+def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, address: str) -> None:
+    """From two pages of the demo web, without naming a recording."""
+    client = Client(address)
+    good = [label.url for label in SyntheticWeb().labels() if label.topic == CYCLING][:2]
+    made = client.ask("/topics", {"name": "road cycling", "urls": good})
+    assert made["web"] == "demo"
+    topic = made["name"]
+    assert "has no critic" in client.page(f"/crawls/new?topic={topic}")
+    assert "Train a critic" in client.page("/")
+    client.ask(f"/topics/{topic}/edit", {"words": ["road cycling", "peloton"], "train": True})
+    trained = client.until(f"/topics/{topic}/training", lambda said: not said["running"])
+    assert trained["critics"] == ["road-cycling/critic-1"]
+    form = client.page(f"/crawls/new?topic={topic}")
+    (of,) = re.findall(r'<option value="([^"]*)" selected>road-cycling<', form)
+    begun = client.ask("/crawls", {"of": of, "budget": "30", "strategy": "best-first"})
+    assert begun["crawl"] == "crawls/road-cycling"
+    at = f"/crawls/{begun['crawl']}"
+    client.until(at, lambda said: not said["running"] and said["fetched"] == 30)
+    pages = [row["url"] for row in client.until(f"{at}/pages", lambda s: "rows" in s)["rows"]]
+    judged = [url for url in pages if url not in good][:5]
+    for url in judged[:4]:
+        client.ask(f"{at}/judge", {"url": url, "verdict": "bad"})
+    assert client.ask(f"{at}/judge", {"url": good[0], "verdict": "bad"})["before"] == {
+        good[0]: "good"  # in the definition of the topic
+    }
+    client.ask(f"{at}/judge", {"url": good[0], "verdict": "good"})
+    assert {*read_definition(folder / topic).bad} == {*judged[:4]}
+    assert "4 judgements that this critic has not learned from" in client.page(
+        f"/topics/{topic}/quality"
+    )
+    client.ask(f"{at}/judge", {"url": judged[4], "verdict": "good"})
+    trained = client.until(f"/topics/{topic}/training", lambda said: not said["running"])
+    assert trained["critics"][-1] == "road-cycling/critic-2"
+    assert f"{at}/judge" in client.page(f"/parts/topics/{topic}/example")
+    overview = client.page("/")
+    assert "road-cycling/critic-2</bdi>: 3 good, 4 not good" in " ".join(overview.split())
+    client.until(f"{at}/moved", lambda said: not said["busy"])
 
 
 def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:
