@@ -42,7 +42,7 @@ _PAGES, _WAITING, _HOSTS, _LINKS = 100_000, 1_000_000, 5_000, 12
 _NICE = 10  # niceness of a long crawl
 _ROUNDS = 6  # minimum number of rounds for the second and last but one to bound the median
 _PART = 10  # minutes of the first and the last part of an hour
-_CRAWLS = ("live", "judge", "pages", "frontier", "hubs", "hosts", "take-home")
+_CRAWLS = ("live", "judge", "pages", "frontier", "hubs", "hosts", "exports")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 

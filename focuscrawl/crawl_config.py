@@ -145,9 +145,9 @@ class CrawlConfig(BaseModel):
         None,
         "recording (saved pages that replay offline) to crawl: a `.warc`, `.warc.gz` or "
         "`.wacz` file, or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, "
-        "`.parquet`). If the value is `INDEX,BASE`, BASE is the folder or URI of the WARC files. "
-        "The value `demo` is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE times as "
-        "many. The suffix `@VERSION`, as in `demo@2`, simulates a [later state of the "
+        "`.idx`, `.parquet`). If the value is `INDEX,BASE`, BASE is the folder or URI of the WARC "
+        "files. The value `demo` is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE "
+        "times as many. The suffix `@VERSION`, as in `demo@2`, simulates a [later state of the "
         "web](../how-to/recrawls.md#a-web-that-changes), in which some pages have changed. "
         "A crawl of a recording needs no network, unless it is at a URI",
         unset="`demo` if the critic is `models/demo` and `seeds` names no page of the live Web; "

@@ -242,9 +242,9 @@ def substring_frequency(part: str, languages: LanguageShares) -> float:
     return sum(each for word, each in _word_frequencies(languages).items() if part in word)
 
 
-def _word_list(code: str) -> dict[str, float]:
-    """Return the words of a language with a frequency of 1e-6 or more, most frequent first."""
-    return {word: each for each, same in _words_by_frequency(code) for word in same}
+def _word_list(code: str) -> Iterator[tuple[str, float]]:
+    """Yield the words of a language and their frequencies of 1e-6 or more, in falling order."""
+    return ((word, each) for each, same in _words_by_frequency(code) for word in same)
 
 
 def _words_by_frequency(code: str) -> Iterator[tuple[float, list[str]]]:
@@ -273,7 +273,7 @@ def _word_frequencies(languages: LanguageShares) -> dict[str, float]:
         return dict(get_frequency_dict("en"))
     found: dict[str, float] = {}
     for code, share in languages:
-        for word, each in _word_list(code).items():
+        for word, each in _word_list(code):
             same = normalise_word(word)
             found[same] = found.get(same, 0.0) + share * each
     return found
@@ -294,7 +294,7 @@ def _count_everyday(words: Mapping[str, int], code: str) -> int:
 
 @lru_cache(maxsize=64)
 def _top_words(code: str) -> frozenset[str]:
-    return frozenset(islice(_word_list(code), _N_EVERYDAY_WORDS))
+    return frozenset(word for word, _ in islice(_word_list(code), _N_EVERYDAY_WORDS))
 
 
 def _other_languages() -> list[str]:
@@ -365,9 +365,7 @@ def _word_languages(words: tuple[str, ...]) -> dict[str, float]:
         whole = {
             code: _likelihood(
                 parts,
-                _ngram_frequencies(
-                    dict(islice(_word_list(code).items(), _NGRAM_VOCABULARY_WORDS))
-                ),
+                _ngram_frequencies(dict(islice(_word_list(code), _NGRAM_VOCABULARY_WORDS))),
             )
             for code in codes
         }

@@ -98,12 +98,14 @@ class HarvestMonitor:
             self.alarm = None
             return RECOVERED
         if alarm is None:
-            n = self._earlier.fetches
-            variance = max(self._earlier.squares / n - before * before, 0.0)
-            error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
-            fallen = now <= _FALL * before and before - now > _STANDARD_ERRORS * error
+            reference, n = before, self._earlier.fetches
         else:
-            fallen = now <= _FALL * alarm.now and now < alarm.now and seq >= alarm.seq + WINDOW
+            reference, n = alarm.now, WINDOW
+            if seq < alarm.seq + WINDOW:
+                return None
+        variance = max(self._earlier.squares / self._earlier.fetches - before * before, 0.0)
+        error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
+        fallen = now <= _FALL * reference and reference - now > _STANDARD_ERRORS * error
         if not fallen:
             return None
         self.alarm = diagnose(list(self._latest), self._earlier, self._marked)

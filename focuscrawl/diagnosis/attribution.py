@@ -107,32 +107,27 @@ class Diagnosis:
         )
 
     def sentence(self) -> str:
-        """Return the fall of the harvest rate and its cause as a sentence for a person."""
+        """Return the cause of the fall of the harvest rate as a sentence for a person."""
+        return f"The harvest rate has fallen: {self._reason()}."
+
+    def _reason(self) -> str:
         if self.busy_host is not None:
-            cause = f"the best links are on the busy host {self.busy_host}"
-        else:
-            cause = _EXPLANATIONS.get(self.cause, self.cause)
-        return f"The harvest rate fell from {self.before:.2f} to {self.now:.2f}: {cause}."
+            return f"the best links are on the busy host {self.busy_host}"
+        return _EXPLANATIONS.get(self.cause, self.cause)
 
     def describe(self) -> str:
         """Return the fall of the harvest rate, its cause and the proposed classes in one line."""
-        line = f"harvest rate {self.now:.2f}, {self.before:.2f} before: {self.cause}"
-        if self.cause in _EXPLANATIONS:
-            line += f" ({_EXPLANATIONS[self.cause]})"
+        fall = f"from {self.before:.2f} to {self.now:.2f} ({self.cause})"
+        parts = [f"The harvest rate fell {fall}: {self._reason()}."]
         if self.busy_host is not None:
-            line += (
-                f"; your best host {self.busy_host} is busy: set a larger FOCUSCRAWL_PATIENCE to "
-                "wait for the host"
-            )
+            parts.append("Set a larger FOCUSCRAWL_PATIENCE to wait for the host.")
         if self.lost_to:
-            shares = [
-                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.lost_to
-            ]
-            line += f"; off-topic fetches: {', '.join(shares)}"
+            shares = (f"{x.topic} {x.now:.0%} ({x.before:.0%} before)" for x in self.lost_to)
+            parts.append(f"Off-topic fetches: {', '.join(shares)}.")
         if self.proposals:
             proposals = ", ".join(map(_describe_proposal, self.proposals))
-            line += f"; to find more pages, mark {proposals}"
-        return line
+            parts.append(f"To find more pages, mark {proposals} as on-topic.")
+        return " ".join(parts)
 
 
 @dataclass

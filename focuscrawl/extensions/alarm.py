@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
+
+from twisted.internet.threads import deferToThread
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.diagnosis import ALARM, SpeedMonitor
@@ -13,10 +16,13 @@ from focuscrawl.engine.private import close_spider
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.crawl_plan import start_page_warnings, start_pages
 from focuscrawl.report.outcomes import HARVEST_FELL
+from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import is_page, replay_harvest_monitor
 from focuscrawl.search.proposals import propose_queries
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit
@@ -68,21 +74,17 @@ class Alarm(Component):
             return
         alarm = self._monitor.alarm
         if change == ALARM and alarm is not None:
-            message = alarm.describe() + self._describe_queries()
-            self._crawl.record_event(ALARM, message)
-            logger.warning("%s", message)
+            self._crawl.record_event(ALARM, alarm.describe())
+            logger.warning("%s", alarm.describe())
             self._crawler.stats.set_value("focuscrawl/alarm", alarm.short())
             if self._crawl.config.stop_at_alarm:
                 close_spider(self._crawler, HARVEST_FELL)
+            else:
+                self._crawl.flush()
+                deferToThread(_log_queries, self._crawl.folder.path)
         else:
             self._crawl.record_event(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
-
-    def _describe_queries(self) -> str:
-        """Return the end of the alarm's message that proposes queries for a search engine."""
-        self._crawl.flush()
-        queries = propose_queries(self._crawl.store)
-        return f"; to find start pages, search for {'; '.join(queries)}" if queries else ""
 
     def _check_speed(self, visit: PageVisit) -> None:
         """Report when relevant pages arrive more slowly than before, and when that ends."""
@@ -121,3 +123,11 @@ class Alarm(Component):
             examples = [url for url in map(normalize, self._crawl.critic.examples) if url]
             for warning in start_page_warnings(start_pages(self._crawl.store), examples):
                 logger.warning("%s", warning)
+
+
+def _log_queries(crawl_dir: Path) -> None:
+    """Log queries for a search engine that find start pages; slow, so a thread runs it."""
+    with closing(open_store(crawl_dir)) as store:
+        queries = propose_queries(store)
+    if queries:
+        logger.warning("To find more start pages, search for: %s", "; ".join(queries))

@@ -230,9 +230,10 @@ class Teacher:
         """
         while True:
             question = {"model": self.model, "messages": messages, **self._options}
-            status, body, _ = self._client.request(
+            answer = self._client.request(
                 "POST", "/chat/completions", json.dumps(question).encode()
             )
+            status, body = answer.status, answer.body
             if status == 400 and self._options and not self._answered:
                 self._options = {}  # the server may not accept these parameters
                 continue

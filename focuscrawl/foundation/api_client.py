@@ -26,7 +26,7 @@ from focuscrawl.foundation.backoff import HostBackoff, read_retry_after
 from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
 REQUEST_TIMEOUT = 180.0  #: seconds for a request, even if the server keeps sending bytes
@@ -43,6 +43,7 @@ class ApiAnswer(NamedTuple):
     status: int
     body: bytes
     content_type: str
+    content_range: str = ""
 
 
 class ApiClient:
@@ -123,7 +124,13 @@ class ApiClient:
         """Close the connection."""
         self._connection.close()
 
-    def request(self, method: str, path: str, body: bytes | None = None) -> ApiAnswer:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ApiAnswer:
         """Send a request, and repeat it while the server is busy; return the response.
 
         Parameters
@@ -132,6 +139,8 @@ class ApiClient:
             Path below the endpoint, with a query.
         body : bytes or None
             JSON.
+        headers : Mapping of str to str, optional
+            Further header fields.
 
         Raises
         ------
@@ -143,7 +152,7 @@ class ApiClient:
             retry_after = None
             try:
                 self._connect()
-                answer, retry_after = self._send(method, path, body)
+                answer, retry_after = self._send(method, path, body, headers or {})
                 self._reached = True
                 if answer.status < 500 and answer.status not in _TRANSIENT_ERRORS:
                     self._backoff.record_answer(0)
@@ -183,9 +192,9 @@ class ApiClient:
         connection.sock.settimeout(_READ_TIMEOUT)
 
     def _send(
-        self, method: str, path: str, content: bytes | None
+        self, method: str, path: str, content: bytes | None, more: Mapping[str, str]
     ) -> tuple[ApiAnswer, float | None]:
-        headers = dict(self._headers)
+        headers = {**self._headers, **more}
         if content is not None:
             headers["Content-Type"] = "application/json"
         connection = self._connection
@@ -201,8 +210,8 @@ class ApiClient:
             retry_after = read_retry_after(
                 answer.headers.get("Retry-After", ""), datetime.now(UTC)
             )
-            content_type = answer.headers.get("Content-Type", "")
-            return ApiAnswer(answer.status, body, content_type), retry_after
+            about = (answer.headers.get(name, "") for name in ("Content-Type", "Content-Range"))
+            return ApiAnswer(answer.status, body, *about), retry_after
         finally:
             if not complete:
                 connection.close()

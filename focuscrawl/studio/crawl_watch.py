@@ -260,6 +260,7 @@ def latest_lessons(store: CrawlStore) -> list[dict[str, Any]]:
     return found
 
 
+_EXHAUSTED = 0.8  # recall above which a fall of the harvest rate is no reason for an alarm
 _MAX_PAGES_READ = 20_000  # in one update: takes about a second
 _COUNT_INTERVAL_FACTOR = 50.0  # the frontier is counted at most 1/50 of the time
 _MIN_COUNT_INTERVAL = 2.0  # seconds between two counts
@@ -365,6 +366,10 @@ class CrawlWatch:
         speed, left = current.recent.pages_per_second, self._events.budget - fetched
         has_end = current.running and self._events.budget > 0 and speed > 0.0
         alarm = None if self._harvest_watch is None else self._harvest_watch.alarm
+        recall = self._read_recall(store)
+        exhausted = alarm is not None and recall is not None and recall[0] >= _EXHAUSTED
+        if exhausted:
+            alarm = None
         shown_alarm = alarm and {
             "sentence": alarm.sentence(),
             "text": alarm.describe(),
@@ -384,7 +389,7 @@ class CrawlWatch:
             "seconds_left": max(left, 0) / speed if has_end else None,
             "relevant": self._curve.relevant,
             "changed": describe_moved(self._events.redefined),
-            "recall": self._read_recall(store),
+            "recall": recall,
             "errors": sum(n for name, n in self._outcomes.items() if is_error(name)),
             "harvest_rate": self._curve.harvest_rate,
             # over the pages read so far, as the harvest rate of all pages
@@ -395,6 +400,7 @@ class CrawlWatch:
             "hosts": self._best_hosts(store),
             "outcomes": self._plain_outcomes(),
             "alarm": shown_alarm,
+            "exhausted": exhausted,
             "lessons": latest_lessons(store),
             "latest": self._latest.to_dict(),
         }

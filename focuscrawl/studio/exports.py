@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from focuscrawl.studio.page_rendering import StudioContext
 
 
-FOLDER = "take-home"  #: folder of the exports, in the crawl's folder
+FOLDER = "exports"  #: folder of the exports, in the crawl's folder
 #: formats of exported pages: suffix, label, and a sentence for whom it is
 FORMATS = {
     "parquet": (".parquet", "Parquet", "A table for data frames in Python or R."),
@@ -65,7 +65,7 @@ _CHUNK = 1 << 18  # bytes
 _N_JOBS = 10  # shown
 _N_ROWS = 5  # of a preview
 _FIRST_COLUMNS = ("url", "title", "text", "relevance", "verdict")  # of a preview, if they exist
-_NUMBER = re.compile(r"-?\d+\.\d{4,}")
+_NUMBER = re.compile(r"-?\d+\.\d+")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d):\d\d\S*")
 _N_CARDS = 5  # pages shown before an export
 _LEAST = "0.5"  # default of the minimum relevance
@@ -160,7 +160,7 @@ def routes(context: StudioContext) -> list[Route]:
         download = path.name if path.parent == crawl.path / FOLDER else ""
         return {"crawl": crawl.name, "file": name, "sections": sections, "download": download}
 
-    at = "/crawls/{name:path}/take-home"
+    at = "/crawls/{name:path}/exports"
     return [
         Route(f"{PREFIX}{at}/file", file),
         Route(
@@ -263,8 +263,8 @@ EXPORTS = {
         Export(
             "knowledge",
             "Knowledge",
-            "Seeds, words and link model for the next crawl of the topic. Each finished crawl is "
-            "added once.",
+            "Start pages, words and link model for the next crawl of the topic. Each finished "
+            "crawl is added once.",
             "Save for the next crawl",
             _knowledge_command,
         ),

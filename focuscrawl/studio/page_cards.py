@@ -75,13 +75,11 @@ class PageCard:
 def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) -> list[str]:
     """Describe the verdict of a critic, and what speaks for and against it, in sentences."""
     if relevance is None:
-        return ["The topic has no critic (classifier) yet that could judge this page."]
+        return ["The topic has no critic yet that could judge this page."]
     certain = abs(relevance - RELEVANT) > _CERTAIN
     side = "on the topic" if relevance > RELEVANT else "not on the topic"
     doubt = "is sure" if certain else "is not sure, but tends to the verdict"
-    found = [
-        f"The critic (classifier) {doubt} that this page is {side}: relevance {relevance:.2f}."
-    ]
+    found = [f"The critic {doubt} that this page is {side}: relevance {relevance:.2f}."]
     if reasons is None:
         return found
     on, off = (words[:_N_WORDS] for words in strong_words(reasons))
@@ -92,11 +90,11 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     if abs(meaning) >= _SMALLEST:
         near = "close to" if meaning > 0 else "far from"
         found.append(f"In its meaning, the whole text is {near} the topic.")
-    if relevance > RELEVANT or not (on or meaning >= _SMALLEST):
+    if relevance > RELEVANT or off or not (on or meaning >= _SMALLEST):
         return found
     if abs(relevance - empty) < _SAME:
         found.append(
-            "The main text says too little about the topic, so the critic (classifier) judges the "
+            "The main text says too little about the topic, so the critic judges the "
             "page like a page without words."
         )
     elif relevance > empty:

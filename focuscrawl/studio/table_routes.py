@@ -72,7 +72,7 @@ TABLES = {
     "pages": _Table(
         list_pages,
         "Pages",
-        "All fetches of the crawl. The relevance is the judgement of the critic (classifier); the "
+        "All fetches of the crawl. The relevance is the judgement of the critic; the "
         "score is the relevance that the strategy predicted when the URL left the frontier.",
         (
             _Column("relevance", "Relevance", "relevance", is_number=True, is_optional=False),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,17 @@ from pyarrow import fs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import first_line, open_file_system, refuse_special_file
 from focuscrawl.foundation.urls import normalize, schemeless
-from focuscrawl.webs.captures import CdxjIndex, is_original, select_captures, surt
+from focuscrawl.webs.captures import is_original, leads_outside, select_captures, surt
+from focuscrawl.webs.cdxj_index import BlockIndex, CdxjIndex
 from focuscrawl.webs.columnar import ColumnarIndex
+from focuscrawl.webs.http_files import HttpFiles, is_http, open_http_files
 from focuscrawl.webs.recorded_web import decode_answer
 from focuscrawl.webs.revisits import RevisitReference
 from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, content_length, read_record
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from focuscrawl.webs.captures import Capture, CaptureIndex
 
@@ -30,7 +31,13 @@ logger = logging.getLogger(__name__)
 
 _MAX_CACHED = 100_000  # resolved URLs, about 50 MB
 _MAX_OPEN_FILES = 16
-_OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
+
+
+_INDEXES: dict[str, Callable[[Any, str, str], CaptureIndex]] = {  # by file name ending
+    "cdxj": CdxjIndex,
+    "idx": BlockIndex,
+    "parquet": ColumnarIndex,
+}
 
 
 class UnreadableError(Exception):
@@ -46,7 +53,7 @@ class ArchiveWeb:
     Parameters
     ----------
     index : str
-        Path or URI that ends in ``.cdxj`` or ``.parquet``.
+        Path or URI that ends in ``.cdxj``, ``.idx`` or ``.parquet``.
     base : str, optional
         Folder or URI of the WARC files; by default the folder of the index.
 
@@ -67,16 +74,20 @@ class ArchiveWeb:
         self._given = (index, base)
         place, mark, options = index.partition("?")
         folder, name = place.rpartition("/")[::2]
-        self.name = (name or index).removesuffix(".cdxj").removesuffix(".parquet")
-        files, path = open_file_system(index)
-        self._index: CaptureIndex = (CdxjIndex if place.endswith(".cdxj") else ColumnarIndex)(
-            files, path, place
-        )
+        self.name = name.rpartition(".")[0] or index
+        ending = place.rpartition(".")[2]
+        if ending == "parquet" and is_http(index):
+            raise UserError(
+                f"{place}: an index in Parquet cannot be read from a web server: copy the index, "
+                "and name the server of the WARC files after a comma"
+            )
+        files, path = _open_files(index)
+        self._index: CaptureIndex = _INDEXES[ending](files, path, place)
         self.fingerprint = self._index.fingerprint
         start = folder or "." if base is None else base
         self._base = start.partition("?")[0].rstrip("/")
         own_options = mark + options if base is None else ""
-        self._files, below = open_file_system(start + own_options)
+        self._files, below = _open_files(start + own_options)
         self._folder = below.rstrip("/")
         self._open = lru_cache(_MAX_OPEN_FILES)(self._files.open_input_file)
         self._known: dict[str, Capture | None] = {}
@@ -180,7 +191,7 @@ class ArchiveWeb:
 
     def _open_warc(self, name: str) -> fs.NativeFile:
         """Open a WARC file; refuse paths outside the folder of the archive."""
-        if _OUTSIDE_PATH.search(name):
+        if leads_outside(name):
             raise UnreadableError(f"the index names {name!r}, which is outside {self._base}")
         path = f"{self._folder}/{name}"
         try:
@@ -193,6 +204,11 @@ class ArchiveWeb:
                 "does not exist" if isinstance(error, FileNotFoundError) else first_line(error)
             )
             raise UnreadableError(f"{self._base}/{name} {reason}") from None
+
+
+def _open_files(place: str) -> tuple[fs.FileSystem | HttpFiles, str]:
+    """Return the file system or web server of a path or URI, and the path there."""
+    return open_http_files(place) if is_http(place) else open_file_system(place)
 
 
 def _where(capture: Capture) -> str:

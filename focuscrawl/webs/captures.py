@@ -1,4 +1,4 @@
-"""Captures (index entries of recorded responses), their selection by URL, and CDXJ indexes.
+"""Captures (index entries of recorded responses), their selection by URL, and lines of CDXJ.
 
 The field names are those of CDXJ (https://specs.webrecorder.net/cdxj/0.1.0/), the index format of
 pywb and OutbackCDX.
@@ -6,37 +6,24 @@ pywb and OutbackCDX.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-from bisect import bisect_left
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
-from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import first_line, refuse_special_file
 from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize, schemeless
 from focuscrawl.webs.http_response import NOT_MODIFIED, status_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from pyarrow import fs
-
 REVISIT = "warc/revisit"  #: media type of revisit records, which have no body, in indexes
 _TIMESTAMP = re.compile(r"\d{14}")
 _OTHER_METHOD = re.compile(r"[?&]__wb_method=(?!get(?:&|$))", re.IGNORECASE)
+_OUTSIDE_PATH = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
 _MOST_DIGITS = 15
 
 MAX_LINE_BYTES = 1 << 15
-_BLOCK = 1 << 16  # bytes; a line belongs to the block in which the line starts
-_TAIL = 1 << 10  # bytes read beyond a block, which usually contain the end of its last line
-_CACHED_BLOCKS = 256  # about 20 MB
-_CACHED_KEYS = 1 << 16  # first keys of blocks, about 10 MB
-_SAMPLES = 16  # blocks that the fingerprint includes
-_HEADER = b"!"  # prefix of lines about the index itself
-_LAST_KEY = b"\xff"  # sorts after every line
 
 _ESCAPED = re.compile(rb"[\x00-\x20#%\x7f-\xff]")
 _PORT = re.compile(rb":\d+$")
@@ -257,6 +244,11 @@ def is_original(capture: Capture, text: str) -> bool:
     return capture.mime != REVISIT and _is_response(capture, text)
 
 
+def leads_outside(filename: str) -> bool:
+    """Return whether a file name in an index leads out of the folder of the archive."""
+    return _OUTSIDE_PATH.search(filename) is not None
+
+
 def _is_response(capture: Capture, text: str) -> bool:
     if capture.method.upper() not in {"", "GET"} or _OTHER_METHOD.search(capture.key):
         return False
@@ -318,114 +310,3 @@ def parse_cdxj_line(line: bytes) -> Capture:
     if not isinstance(about, dict):
         raise ValueError("not a JSON object")
     return parse_capture(key, timestamp, about)
-
-
-class CdxjIndex:
-    """An index in a sorted CDXJ file, which is searched by bisection.
-
-    When the index is opened, seventeen blocks of 64 KiB are read. A look-up of a URL reads one
-    block for each bisection step that is not cached, and one block for the lines.
-
-    Parameters
-    ----------
-    name : str
-        File name for messages.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, is not CDXJ, or is not sorted; later reads may raise the error,
-        too.
-    """
-
-    def __init__(self, files: fs.FileSystem, path: str, name: str) -> None:
-        self.name = name
-        try:
-            refuse_special_file(files, path)
-            self._file = files.open_input_file(path)
-            self._size: int = self._file.size()
-        except OSError as error:
-            raise UserError(f"cannot read {name}: {first_line(error)}; check the path") from None
-        self._count = -(-self._size // _BLOCK)
-        self._block = lru_cache(_CACHED_BLOCKS)(self._load)
-        self._first = lru_cache(_CACHED_KEYS)(self._load_first)
-        if next(iter(self), None) is None:
-            raise UserError(f"{name} is empty: name an index of WARC files")
-        sampled = sorted({self._count * at // _SAMPLES for at in range(_SAMPLES)})
-        firsts = [self._first(block) for block in sampled]
-        if firsts != sorted(firsts):
-            raise self._unsorted(0)
-        last = next((block for block in reversed(range(self._count)) if self._block(block)), 0)
-        if not (line := self._block(last)[-1]).startswith(_HEADER):
-            self._parse(line, last)  # a truncated file ends within a line
-        digest = hashlib.blake2b(f"cdxj {self._size}\n".encode(), digest_size=16)
-        for block in sampled:
-            digest.update(b"\n".join(self._block(block)))
-        self.fingerprint = digest.hexdigest()
-
-    def find(self, keys: Sequence[str]) -> Iterator[Capture]:
-        """Yield all captures (index entries) with one of the given URL keys."""
-        for key in keys:
-            wanted = key.encode() + b" "
-            first = bisect_left(range(self._count), wanted, key=self._first) - 1
-            for block in range(max(first, 0), self._count):
-                lines = self._block(block)
-                at = bisect_left(lines, wanted)
-                while at < len(lines) and lines[at].startswith(wanted):
-                    yield self._parse(lines[at], block)
-                    at += 1
-                if at < len(lines):
-                    break
-
-    def __iter__(self) -> Iterator[Capture]:
-        """Yield all captures in the order of the file."""
-        for block in range(self._count):
-            for line in self._load(block):
-                if not line.startswith(_HEADER):
-                    yield self._parse(line, block)
-
-    def _load_first(self, block: int) -> bytes:
-        return next(iter(self._block(block)), _LAST_KEY)
-
-    def _load(self, block: int) -> list[bytes]:
-        start = max(block * _BLOCK - 1, 0)  # the byte before shows whether a line starts
-        own = (block + 1) * _BLOCK - start
-        data = self._read(own + _TAIL, start)
-        end = data.find(b"\n", own - 1)
-        if end < 0:
-            data += self._read(MAX_LINE_BYTES, start + len(data))
-            end = data.find(b"\n", own - 1)
-        if end < 0 and start + len(data) < self._size:
-            raise UserError(
-                f"{self.name} has a line of more than {MAX_LINE_BYTES:,} bytes near byte "
-                f"{start:,}: write the index again"
-            )
-        first = data.find(b"\n") + 1 if block else 0
-        if (block and not first) or first >= own:
-            return []
-        lines = [line for line in data[first : end if end >= 0 else None].split(b"\n") if line]
-        if lines != sorted(lines):
-            raise self._unsorted(start)
-        return lines
-
-    def _read(self, size: int, start: int) -> bytes:
-        try:
-            data: bytes = self._file.read_at(size, start)
-        except OSError as error:
-            raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
-        return data
-
-    def _parse(self, line: bytes, block: int) -> Capture:
-        try:
-            return parse_cdxj_line(line)
-        except ValueError:
-            shown = line[:60].decode("ascii", "backslashreplace")
-            raise UserError(
-                f"{self.name} has an invalid CDXJ line near byte {block * _BLOCK:,}: {shown}"
-            ) from None
-
-    def _unsorted(self, start: int) -> UserError:
-        return UserError(
-            f"{self.name} is not sorted by bytes near byte {start:,}: sort the file with "
-            "LC_ALL=C sort"
-        )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DEMO = "demo"
 _VERSION = re.compile(r"(.+)@(\d{1,9})(?:,(\d{1,9}))?", re.ASCII)
-_INDEX = re.compile(r"(.+?\.(?:cdxj|parquet)(?:\?[^,]*)?)(?:,(.+))?")
+_INDEX = re.compile(r"(.+?\.(?:cdxj|idx|parquet)(?:\?[^,]*)?)(?:,(.+))?")
 _SIZE = re.compile(
     r"\d{1,3}(\.\d{1,8})?", re.ASCII
 )  # accepted sizes of a synthetic web that a file names
@@ -64,7 +64,8 @@ def open_web(spec: str, *, no_links: bool = False) -> Web:
         return ArchiveWeb(index[1], index[2])
     if spec.endswith(_NO_INDEX):
         raise UserError(
-            f"{spec} is not a supported index: name a sorted, uncompressed .cdxj file, or .parquet"
+            f"{spec} is not a supported index: name a sorted, uncompressed .cdxj file, the .idx "
+            "file of compressed blocks, or .parquet"
         )
     path = Path(os.path.expanduser(spec))  # noqa: PTH111
     if not path.exists():

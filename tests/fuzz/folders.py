@@ -80,7 +80,7 @@ _PAGES = (
     *("/crawls/new", "/parts/crawls", "/parts/jobs"),
 )
 _OF_A_CRAWL = (
-    *("", "/live", "/question", "/moved", "/hubs", "/hosts", "/pages", "/frontier", "/take-home"),
+    *("", "/live", "/question", "/moved", "/hubs", "/hosts", "/pages", "/frontier", "/exports"),
     *("/page?url=U", "/page/why?url=U", "/page/text?url=U"),
 )
 #: what is posted for a crawl
@@ -88,7 +88,7 @@ _POSTED: dict[str, dict[str, object]] = {
     **{verb: {} for verb in ("go-on", "follow", "pause", "stop", "resume")},
     "judge": {"url": "U", "verdict": "good"},
     "budget": {"budget": "30"},
-    "take-home": {"export": "collect", "format": "jsonl"},
+    "exports": {"export": "collect", "format": "jsonl"},
 }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: what has data, or changes something, of every kind of address
 DATA = (
     *("", "crawls/new", "api/v1", "api/v1/crawls", "api/v1/jobs", "parts/crawls"),
-    *("crawls/x/live", "api/v1/crawls/x/events", "api/v1/crawls/x/take-home/file?file=a.csv"),
+    *("crawls/x/live", "api/v1/crawls/x/events", "api/v1/crawls/x/exports/file?file=a.csv"),
 )
 CHANGES = ("api/v1/crawls", "api/v1/topics", "api/v1/jobs/x/end", "parts/estimate")
 

@@ -28,8 +28,11 @@ def start_demo(page: Page, folder: Path) -> None:
     expect(page.locator("#relevant")).to_have_text(re.compile(r"^[12]\d\d$"))
     expect(page.locator("#recall")).to_have_text(re.compile(r"^\d+ %$"))
     expect(page.locator("#go-on")).to_be_hidden()  # nothing is left of the budget
-    # the harvest rate falls when this small web has few relevant pages left
-    expect(page.locator("#alarm")).to_contain_text("The harvest rate fell from")
+    # the harvest rate falls, because this small web has few relevant pages left
+    expect(page.locator("#exhausted")).to_contain_text("Most relevant pages are fetched")
+    expect(page.locator("#alarm")).to_be_hidden()
+    latest = page.locator("#curve .u-series", has_text="last 100 fetches")
+    expect(latest.locator(".u-value")).to_have_text(page.locator("#recent").inner_text())
     page.get_by_text("Technical details").press("Enter")
     expect(page.get_by_role("heading", name="Queued URLs by score")).to_be_visible()
     assert_accessible(page)
@@ -85,13 +88,13 @@ def check_small_screen(page: Page, root: str) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page.set_viewport_size({"width": 390, "height": 844})
     crawl = "crawls/crawls/demo"
-    file = page.request.get(f"{root}api/v1/{crawl}/take-home").json()["files"][0]["name"]
-    sheet = f"{crawl}/take-home/datasheet?file={file}"
+    file = page.request.get(f"{root}api/v1/{crawl}/exports").json()["files"][0]["name"]
+    sheet = f"{crawl}/exports/datasheet?file={file}"
     for path in (
         "",
         "crawls/new",
         f"{crawl}/live",
-        f"{crawl}/take-home",
+        f"{crawl}/exports",
         sheet,
         f"{crawl}/report",
     ):

@@ -120,7 +120,7 @@ def test_a_studio_for_reading_has_nothing_to_press(read_only: str, browser: Brow
     changes += "button:not([popovertarget], form[method=get] button)"
     crawl = "crawls/crawls/best-first"
     pages = ["", "topics/new", "crawls/new"]
-    pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "take-home")]
+    pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "exports")]
     with tab(browser) as page:
         page.goto(read_only)
         root = page.url
@@ -140,7 +140,7 @@ def test_a_studio_for_reading_has_nothing_to_press(read_only: str, browser: Brow
 def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
-    for part in ("pages", "frontier", "hubs", "hosts", "take-home"):
+    for part in ("pages", "frontier", "hubs", "hosts", "exports"):
         page.goto(f"{watched.root}crawls/crawls/evil/{part}")
         expect(page.get_by_role("heading").first).to_be_visible()
     page.goto(f"{watched.root}crawls/crawls/evil/pages")
@@ -158,7 +158,7 @@ def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
 def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
-    page.goto(f"{watched.root}crawls/crawls/evil/take-home")
+    page.goto(f"{watched.root}crawls/crawls/evil/exports")
     expect(page.get_by_role("heading", name="Exported files")).to_have_count(0)
     page.get_by_role("button", name="Create report").press("Enter")
     rows = page.get_by_role("button", name="First rows of fetches.csv")
@@ -169,7 +169,7 @@ def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
         page.get_by_role("link", name="Download report").press("Enter")
     assert coming.value.suggested_filename == "report.zip"
     answer = page.request.get(
-        f"{watched.root}api/v1/crawls/crawls/evil/take-home/file?file=fetches.csv"
+        f"{watched.root}api/v1/crawls/crawls/evil/exports/file?file=fetches.csv"
     )
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.headers["content-security-policy"].endswith("; sandbox")

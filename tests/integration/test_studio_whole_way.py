@@ -172,7 +172,7 @@ class Way:
         self.expect(self.page.get_by_text("Loading the reasons")).to_have_count(0)
         picture(self.page, "page")
 
-    def take_home(self) -> Path:
+    def export(self) -> Path:
         """Make a collection, and return the file that is downloaded."""
         page = self.page
         self.link("Export")
@@ -232,7 +232,7 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             way.resume()
             way.judge(topics)
             way.look_around()
-            rows = [json.loads(line) for line in way.take_home().read_text().splitlines()]
+            rows = [json.loads(line) for line in way.export().read_text().splitlines()]
             if PICTURES:
                 way.read()
             page.goto(root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from datetime import UTC, datetime
 from io import BytesIO
@@ -143,3 +144,24 @@ def capture(url: str = "http://a.example/", at: int = 2020, **said: Any) -> Capt
     about: dict[str, Any] = {"mime": "text/html", "status": 200, "digest": "", "redirect": ""}
     where = {"filename": "a.warc.gz", "offset": 0, "length": 1}
     return Capture(key="k", timestamp=f"{at}0101000000", url=url, **(about | where | said))
+
+
+def write_blocks(lines: list[bytes], folder: Path, *, per_block: int, per_file: int) -> Path:
+    """Write CDXJ lines as Common Crawl does: compressed blocks, and the index of the blocks.
+
+    Parameters
+    ----------
+    lines : sorted lines with line ends
+    per_block, per_file : number of lines of a block, and of blocks of a file
+    """
+    index = []
+    for number, at in enumerate(range(0, len(lines), per_block)):
+        path = folder / f"cdx-{number // per_file:05}.gz"
+        offset = path.stat().st_size if path.exists() else 0
+        block = gzip.compress(b"".join(lines[at : at + per_block]))
+        with path.open("ab") as file:
+            file.write(block)
+        first = b" ".join(lines[at].split(b" ", 2)[:2]).decode()
+        index.append(f"{first}\t{path.name}\t{offset}\t{len(block)}\t{number + 1}\n")
+    (folder / "cluster.idx").write_text("".join(index))
+    return folder / "cluster.idx"

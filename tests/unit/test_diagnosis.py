@@ -88,7 +88,7 @@ def test_a_fall_is_reported_once_with_where_the_fetches_go() -> None:
     assert first.link_precision is not None
     assert first.link_precision > 0.5  # its own pages, the marked ones among them, lead on
     assert alarm.short().startswith("drifting: Shares ")
-    assert "to find more pages, mark /Money (parent, " in alarm.describe()
+    assert "To find more pages, mark /Money (parent, " in alarm.describe()
 
 
 def test_the_end_of_a_fall_and_a_fall_below_a_fall_are_reported() -> None:
@@ -124,7 +124,7 @@ def test_a_busy_host_is_named_if_most_of_what_is_lost_did_not_wait_for_it() -> N
         crawl.visit(0.0, FAR, good, busy_host=None if i % 4 == 0 else "best.example")
     assert (crawl.alarm.cause, crawl.alarm.busy_host) == ("busy", "best.example")
     assert crawl.alarm.short() == "busy: best.example"
-    assert "your best host best.example is busy" in crawl.alarm.describe()
+    assert "the best links are on the busy host best.example" in crawl.alarm.describe()
     crawl, good = after_a_good_start()
     for i in range(50):
         crawl.visit(0.0, FAR, busy_host="best.example" if i % 4 == 0 else None)

@@ -66,7 +66,7 @@ def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
             find_export(tmp_path, name)
     other = tmp_path / "other"
     other.mkdir()
-    (other / "take-home").symlink_to(tmp_path)
+    (other / "exports").symlink_to(tmp_path)
     assert list_exports(other) == []
     for ask in (create_export_folder, lambda crawl: find_export(crawl, "secret")):
         with pytest.raises(UserError, match="is a link"):
@@ -115,7 +115,7 @@ def test_what_is_typed_is_no_option() -> None:
     collect = EXPORTS["collect"].arguments
     given = collect("./-x", IDENTITY, {"format": "jsonl", "least": "0.5", "language": "EN,de"})
     assert given[:3] == ["collect", "./-x", "--out"]
-    assert re.fullmatch(r"\./-x/take-home/collection-\d{8}-\d{6}\.jsonl", given[3])
+    assert re.fullmatch(r"\./-x/exports/collection-\d{8}-\d{6}\.jsonl", given[3])
     assert given[4:] == ["--min-relevance", "0.5", "--language", "en,de"]
     for wrong in ({"format": "../x"}, {"least": "2"}, {"least": "nan"}, {"language": "--out"}):
         with pytest.raises(UserError):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, EstimateLog, RecallEstimate
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
@@ -20,13 +21,14 @@ from focuscrawl.studio.crawl_form import (
     resume_crawl,
     start_crawl,
 )
-from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, Curve, EventLog
+from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, CrawlWatch, Curve, EventLog
 from focuscrawl.studio.jobs import JobState
-from focuscrawl.studio.served_folder import StudioFolder
+from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles
 from focuscrawl.topics import TopicDefinition, write_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .small_crawl import being_written
 from .studio_folders import make_context, write_job
 
 if TYPE_CHECKING:
@@ -220,6 +222,30 @@ def test_hosts_that_bring_most_are_kept_and_counted_in_bounded_room() -> None:
     assert {host for host, _, _ in best[:3]} == {-1, -2, -3}
     assert [n for _, n, _ in best] == [100, 100, 100, *[1] * 7]
     assert len(hosts) <= 10_000
+
+
+def test_a_fall_of_the_harvest_rate_is_an_alarm_unless_most_is_fetched(tmp_path: Path) -> None:
+    path = tmp_path / "crawl"
+    with being_written(path) as crawl:
+        for i in range(120):
+            crawl.fetch(f"http://hive.example/{i}", 1.0 if i < 60 else 0.0)
+        crawl.event(REDEFINED, "critic-1: 9 pages judged again: 1 now relevant, 0 now off topic")
+        crawl.event(REDEFINED, "critic-2: 9 pages judged again: 1 now relevant, 3 now off topic")
+    watch = CrawlWatch(NamedCrawl("crawl", path))
+    try:
+        state = watch.read_state()
+        assert state["alarm"]["sentence"].startswith("The harvest rate has fallen: ")
+        assert not state["exhausted"]
+        assert state["changed"] == (
+            "After the judgements, 2 pages became relevant, and 3 pages became off-topic."
+        )
+        estimate = RecallEstimate(120, 60, 5, 1.0, 0.5, 0.0, 100, 0.1)
+        EstimateLog(path / ESTIMATES_FILE, 120).add(estimate)
+        state = watch.read_state()
+    finally:
+        watch.close()
+    assert state["exhausted"]
+    assert state["alarm"] is None
 
 
 def test_happenings_are_told_once(tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_reasons_are_sentences() -> None:
     words = WordReasons(peloton, [], 0.7, 0.02)
     found = describe_reasons(0.55, words.to_dict())
     assert found == [
-        "The critic (classifier) is not sure, but tends to the verdict that this page is on the "
+        "The critic is not sure, but tends to the verdict that this page is on the "
         "topic: relevance 0.55.",
         "Words that speak for the topic: peloton.",
         "In its meaning, the whole text is close to the topic.",
@@ -127,7 +127,7 @@ def test_reasons_are_sentences() -> None:
     assert against[2] == "Words that speak against the topic: cooking."
     assert "is sure that this page is not on the topic" in describe_reasons(0.01, None)[0]
     assert describe_reasons(None, None) == [
-        "The topic has no critic (classifier) yet that could judge this page."
+        "The topic has no critic yet that could judge this page."
     ]
 
 
@@ -137,8 +137,10 @@ def test_a_verdict_against_words_for_the_topic_is_explained() -> None:
         "This is not enough: the relevance rises from 0.02 (a page without words) only to 0.37, "
         "and a relevant page has more than 0.5."
     )
+    against = WordReasons([], [WordReason("cooking", -0.3)], 0.7, 0.02).to_dict()
+    assert "not enough" not in describe_reasons(0.37, against)[-1]
     assert describe_reasons(0.02, words)[-1] == (
-        "The main text says too little about the topic, so the critic (classifier) judges the "
+        "The main text says too little about the topic, so the critic judges the "
         "page like a page without words."
     )
 

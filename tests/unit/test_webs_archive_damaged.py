@@ -16,7 +16,7 @@ from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
-from focuscrawl.webs import captures, open_web
+from focuscrawl.webs import cdxj_index, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES
 
@@ -107,7 +107,7 @@ def test_lines_out_of_order_are_one_line(
     lines = index.read_bytes().splitlines(keepends=True)
     index.write_bytes(b"".join(lines[6:] + lines[:6]))
     if blocks == 2:  # each of them in order
-        monkeypatch.setattr(captures, "_BLOCK", len(b"".join(lines[6:])))
+        monkeypatch.setattr(cdxj_index, "_BLOCK", len(b"".join(lines[6:])))
     assert "LC_ALL=C sort" in asked("info", str(index))
 
 
@@ -153,8 +153,8 @@ def test_row_groups_beyond_measure_are_refused(
         ("{0}/none.cdxj", "cannot read"),
         ("{0}/none.parquet", "does not exist"),
         ("{0}", "/*.parquet for the tables of an index"),
-        ("{0}/a.cdx", "a sorted, uncompressed .cdxj file, or .parquet"),
-        ("{0}/a.cdxj.gz", "a sorted, uncompressed .cdxj file, or .parquet"),
+        ("{0}/a.cdx", "a sorted, uncompressed .cdxj file, the .idx file"),
+        ("{0}/a.cdxj.gz", "a sorted, uncompressed .cdxj file, the .idx file"),
         ("s3://bucket/a.index", "there is no recorded web"),
         ("nosuch://bucket/a.cdxj", "cannot open the file system of"),
         ("s3://key:hush@bucket/a.cdxj", "must not contain a password"),

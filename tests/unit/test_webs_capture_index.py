@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import capture_index, captures, open_web
+from focuscrawl.webs import capture_index, captures, cdxj_index, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import select_captures
 
@@ -62,15 +62,15 @@ def test_every_line_is_found_wherever_blocks_end(numbers: list[int], block: int)
         for at, n in enumerate(numbers)
     ]
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
-        patch.setattr(captures, "_BLOCK", block + 350)
-        patch.setattr(captures, "MAX_LINE_BYTES", block + 300)
-        patch.setattr(captures, "_TAIL", block // 8)
+        patch.setattr(cdxj_index, "_BLOCK", block + 350)
+        patch.setattr(cdxj_index, "MAX_LINE_BYTES", block + 300)
+        patch.setattr(cdxj_index, "_TAIL", block // 8)
         path = Path(folder) / "a.cdxj"
         path.write_bytes(
             b"!OpenWayback-CDXJ 1.0\n" + b"".join(sorted(map(captures.format_cdxj_line, kept)))
         )
 
-        index = captures.CdxjIndex(fs.LocalFileSystem(), str(path), "a.cdxj")
+        index = cdxj_index.CdxjIndex(fs.LocalFileSystem(), str(path), "a.cdxj")
         keys = sorted({each.key for each in kept})
         assert sorted(index.find([*keys, "a", "zz", f"{keys[0]}!"])) == sorted(kept)
         for key in keys:

@@ -107,6 +107,8 @@
     if (plot !== null) {
       plot.setData(data);
     } else {
+      // the legend shows the values under the pointer, or else the latest
+      const shown = (format) => (plot, value, series) => format(value ?? plot.data[series].at(-1), 2);
       const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
       plot = new uPlot(
         {
@@ -114,9 +116,9 @@
           height: 260,
           scales: { x: { time: false }, y: { range: [0, 1] } },
           series: [
-            { label: "fetches" },
-            { label: "all fetches", stroke: colour("--soft"), width: 2, dash: [6, 3] },
-            { label: "last 100 fetches", stroke: colour("--harvest"), width: 2 },
+            { label: "fetches", value: shown(whole) },
+            { label: "all fetches", value: shown(number), stroke: colour("--soft"), width: 2, dash: [6, 3] },
+            { label: "last 100 fetches", value: shown(number), stroke: colour("--harvest"), width: 2 },
           ],
           axes: [axis, axis],
         },
@@ -160,7 +162,6 @@
     text("of-budget", state.budget ? `of ${whole(state.budget)}` : "no limit");
     show("spent", state.budget > 0);
     at("spent").value = state.budget ? Math.min(state.fetched / state.budget, 1) : 0;
-    text("harvest", number(state.harvest_rate, 2));
     text("recent", number(state.recent_harvest_rate, 2));
     text("recall", state.recall === null ? "–" : percent(state.recall[0]));
     text("recall-range", state.recall === null ? "not estimated yet" : `${percent(state.recall[1])} to ${percent(state.recall[2])}, with a probability of 90 %`);
@@ -185,6 +186,7 @@
     const budget = at("budget");
     if (budget !== null && budget.value === "" && document.activeElement !== budget) budget.placeholder = String(state.budget);
 
+    show("exhausted", state.exhausted);
     show("alarm", state.alarm !== null);
     if (state.alarm !== null) {
       text("alarm-sentence", state.alarm.sentence);
