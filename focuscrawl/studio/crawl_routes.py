@@ -117,7 +117,7 @@ def routes(context: StudioContext) -> list[Route]:
             if found is not None and found.outlook is not None:
                 pages = found.outlook.pages
                 shown["facts"] = [
-                    ("web", new.web or "the live Web"),
+                    ("web", f"the recording {new.web}" if new.web else "the live Web"),
                     *found.outlook.facts(new.budget),
                 ]
                 shown["heading"] = summarize_start_pages(pages)
