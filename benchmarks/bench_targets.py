@@ -1,16 +1,14 @@
-"""Recall certified by target pages, compared with the true recall in simulated crawls.
+"""Recall certified by target pages, compared with the true recall in replays.
 
-Run: ``python benchmarks/bench_targets.py --out docs/research/stopping-studies.md`` (minutes, after
-the recorded webs were judged). In that file, the section with the heading `HEADING` is replaced.
+Run: ``python benchmarks/bench_targets.py --out docs/research/stopping-studies.md`` (hours;
+finished crawls are kept). In that file, the section with the heading `HEADING` is replaced.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
-import heapq
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,28 +16,29 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import numpy as np
-from replays import KEPT, ROOT, WEBS, recording
+from bench_completeness import prepared
+from replays import KEPT, WEBS, recording, run
 
 from focuscrawl.completeness.target_recall import certified_recall, targets_needed
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.lab.judged_web import judge_web
-from focuscrawl.lab.planning import load_or_train_critic
+from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs import RecordedWeb
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.lab.judged_web import JudgedWeb
-
 TARGETS, DRAWS, ASKED = 30, 3, 0.8
 OTHER_COUNTS = (14, 50, 100)  # of target pages
 RECALLS = (0.25, 0.5, 0.7, 0.8, 0.9)  # true recalls at which the bound is checked
+FETCHES = {"wikipedia": 4000, "webkb": 0, "uci": 20_000}  # of a crawl; 0: to its end
+NEVER = np.iinfo(np.int64).max  # fetch of a page that the crawl did not fetch
 HEADING = "## Recall certified by target pages"
 INTRODUCTION = f"""\
-Written by `python benchmarks/bench_targets.py --out docs/research/stopping-studies.md`: best-first
-crawls of the whole recording, simulated with the judgements of a naive Bayes critic. Three times,
+Written by `python benchmarks/bench_targets.py --out docs/research/stopping-studies.md`: replays
+with the apprentice and a critic trained on the web's labels. Fetches: {{lengths}}. Three times,
 {TARGETS} target pages are drawn from the topic's test pages: reachable pages with the topic's
 label that are no start pages and no examples of the critic. On webkb, all test pages are of one
 university, so target pages are drawn from all labelled pages. The true recall is the share of
@@ -48,7 +47,8 @@ fetched pages among the pages from which the target pages are drawn.
 *Bound holds*: share of cases in which the true recall is at least the bound with 95 %
 confidence. A case is one draw when the true recall is {", ".join(map(str, RECALLS))}, or where
 `targets {ASKED}` stops the crawl. *Needed*: fetches until a true recall of {ASKED}. Topics with
-fewer pages than target pages do not count.
+fewer pages than target pages do not count. A crawl that ended before the rule applied (-) counts
+only in *bound holds*.
 
 | web, targets | topics | cases | bound holds | bound holds at the stop | recall at the stop \
 | fetches / needed, median | 80 % |
@@ -62,7 +62,8 @@ class Outcome:
     Attributes
     ----------
     found : NDArray[np.int64]
-        Number of the fetch of each labelled page, in increasing order.
+        Number of the fetch of each labelled page, in increasing order; `NEVER` for pages that
+        the crawl did not fetch.
     """
 
     topic: str
@@ -94,55 +95,45 @@ class Outcome:
             certified_recall(int((draw <= end).sum()), count) <= self.recall(end)
             for draw in self.draws(count)
             for end in map(self.needed, RECALLS)
+            if end != NEVER
         ]
 
 
-def labels_of(web: str) -> tuple[Path, list[tuple[str, str]]]:
-    """Return the file of a web's labels, and the (url, topic) of pages that can be targets."""
-    path = WEBS / web / "labels.csv"
-    if web == "webkb":
-        script = [sys.executable, str(ROOT / "studies" / "webkb_labels.py"), str(path)]
-        made = subprocess.run(script, capture_output=True, text=True, check=True)
-        path = KEPT / "webkb.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(made.stdout, encoding="utf-8")
+def fetch_order(web: str, topic: str, seeds: Path, judge: Path) -> list[str]:
+    """Return the URLs in the order of a crawl with the apprentice, which is kept."""
+    folder = KEPT / "targets" / web / topic.strip("/").replace("/", "-")
+    if not (folder / "done").exists():
+        arguments = {"topic": topic, "web": recording(web), "seeds": seeds, "critic": judge}
+        arguments |= {"budget": FETCHES[web], "crawl_dir": folder}
+        given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+        crawl = [sys.executable, "-m", "focuscrawl", "crawl", *given, "-L", "ERROR"]
+        run([*crawl, "-s", "FOCUSCRAWL_PROGRESS=0"])
+        (folder / "done").touch()
+    return [*load_pages(folder)["url"]]
+
+
+def target_labels(web: str) -> list[tuple[str, str]]:
+    """Return the (url, topic) of pages that can be targets."""
+    path = KEPT / "webkb.csv" if web == "webkb" else WEBS / web / "labels.csv"
     with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if web == "webkb" or row["split"] == "test"]
-    return path, [(row["url"], row["topic"]) for row in rows]
-
-
-def fetch_order(whole: JudgedWeb, seeds: Sequence[int], topic: str) -> list[int]:
-    """Return the pages in the order of a crawl that fetches links on relevant pages first."""
-    relevance, seen, order = whole.relevance(topic), set[int](), list[int]()
-    queue = [(-1.0, -1, page) for page in seeds]
-    while queue:
-        _, _, page = heapq.heappop(queue)
-        if page not in seen:
-            seen.add(page)
-            order.append(page)
-            score = -float(relevance[page])
-            for target in whole.links(page):
-                if target not in seen:
-                    heapq.heappush(queue, (score, len(order), target))
-    return order
+    return [(row["url"], row["topic"]) for row in rows]
 
 
 def measure(web: str) -> list[Outcome]:
-    """Simulate the crawls of all topics of a web."""
+    """Crawl the remaining topics of a web; return the outcomes of all."""
+    judge, start, topics, _ = prepared(web)
     recorded, outcomes = RecordedWeb(recording(web)), list[Outcome]()
-    file, labels = labels_of(web)
-    topics = dict.fromkeys(topic for _, topic in labels if topic != "/other")
-    judge = load_critic(str(load_or_train_critic(str(file), recorded)), next(iter(topics)))
-    whole = judge_web(recorded, judge)
+    whole = judge_web(recorded, load_critic(str(judge), topics[0]))
+    labels = target_labels(web)
     urls = recorded.resolve([url for url, _ in labels])
     placed = {url: path for url, (_, path) in zip(urls, labels, strict=True) if url is not None}
-    start = WEBS / web / ("portal.txt" if web == "webkb" else "seeds.csv")
     for topic in sorted(topics):
+        at = {url: fetch for fetch, url in enumerate(fetch_order(web, topic, start, judge), 1)}
         begin = [url for url in recorded.resolve(read_seeds(str(start), (topic,))) if url]
-        order = fetch_order(whole, whole.page_indices(begin), topic)
-        at = {whole.urls[page]: fetch for fetch, page in enumerate(order, 1)}
+        reach = {whole.urls[page] for page in whole.reachable(whole.page_indices(begin))}
         own = {url for url, path in placed.items() if lies_under(path, [topic])}
-        fetches = sorted(at[url] for url in own.difference(begin) if url in at)
+        fetches = sorted(at.get(url, NEVER) for url in own.intersection(reach).difference(begin))
         outcomes.append(Outcome(topic, np.array(fetches)))
     return outcomes
 
@@ -151,9 +142,10 @@ def summary(web: str, outcomes: Sequence[Outcome], count: int = TARGETS) -> str:
     """Format how often the bound held, and what the rule cost, with a number of target pages."""
     outcomes = [outcome for outcome in outcomes if len(outcome.found) >= count]
     held = [each for outcome in outcomes for each in outcome.holds(count)]
-    ends = [(outcome, end) for outcome in outcomes for end in outcome.stops(count)]
+    ends = [(each, end) for each in outcomes for end in each.stops(count) if end != NEVER]
     recalls = np.array([outcome.recall(end) for outcome, end in ends])
-    ratios = np.array([end / outcome.needed(ASKED) for outcome, end in ends])
+    needed = [(each.needed(ASKED), end) for each, end in ends]
+    ratios = np.array([end / enough for enough, end in needed if enough != NEVER])
     reached = np.sum(recalls >= ASKED)
     cells = [f"{web}, {count}", str(len(outcomes)), str(len(held) + len(ends))]
     cells.append(f"{(sum(held) + reached) / (len(held) + len(ends)):.1%}")
@@ -164,15 +156,20 @@ def summary(web: str, outcomes: Sequence[Outcome], count: int = TARGETS) -> str:
 
 def topic_row(web: str, outcome: Outcome) -> str:
     """Format the row of a topic."""
-    ends = outcome.stops(TARGETS)
-    cells = [web, outcome.topic, f"{len(outcome.found):,}", f"{outcome.needed(ASKED):,}"]
-    cells.append(", ".join(f"{end:,} ({outcome.recall(end):.2f})" for end in ends) or "-")
+    ends, needed = outcome.stops(TARGETS), outcome.needed(ASKED)
+    cells = [web, outcome.topic, f"{len(outcome.found):,}"]
+    cells.append("-" if needed == NEVER else f"{needed:,}")
+    stops = ["-" if end == NEVER else f"{end:,} ({outcome.recall(end):.2f})" for end in ends]
+    cells.append(", ".join(stops))
     return f"| {' | '.join(cells)} |"
 
 
 def text(found: dict[str, list[Outcome]]) -> str:
     everything = [each for outcomes in found.values() for each in outcomes]
-    lines = [HEADING, INTRODUCTION]
+    lengths = ", ".join(
+        f"{web} {FETCHES[web]:,}" if FETCHES[web] else f"{web} to its end" for web in found
+    )
+    lines = [HEADING, INTRODUCTION.format(lengths=lengths)]
     lines += [summary(web, outcomes) for web, outcomes in found.items()]
     lines += [summary("all", everything, count) for count in (TARGETS, *OTHER_COUNTS)]
     lines.append("")

@@ -8,9 +8,11 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
+from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import read_regular, write_atomically
+from focuscrawl.search import installed_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 _LEAST_EXAMPLES = 3
 #: with fewer pages on the topic, no page is held out as a target page
 LEAST_TO_HOLD_OUT = MIN_TARGETS + _LEAST_EXAMPLES
+ORDER_FILE = "corpus.json"  #: file of the order in the folder of a corpus
 _CRITIC = re.compile(r"critic-(\d{1,9})")
 
 
@@ -65,7 +68,7 @@ class CorpusFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.order = path / "corpus.json"
+        self.order = path / ORDER_FILE
         self.topic = path / "topic.toml"
         self.answers = path / "search.jsonl"
         self.plan = path / "plan.json"
@@ -95,12 +98,15 @@ class CorpusFolder:
         return sorted(self.path.glob(".examples/*/pages.warc.gz"))
 
     def known_source(self) -> str | None:
-        """Return the source of start pages of the corpus in the folder, if any."""
+        """Return the installed source of start pages of the corpus in the folder, if any.
+
+        Other sources are files and Python functions, which only the user may name.
+        """
         try:
-            known = json.loads(self.order.read_text(encoding="utf-8"))
-            return str(known["search"]) if known["search"] else None
-        except (OSError, ValueError, TypeError, LookupError):
+            known = str(json.loads(read_regular(self.order))["search"])
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
+        return known if known in installed_sources() else None
 
     def open(self, order: CorpusOrder) -> None:
         """Create the folder, or check that the folder has the files of the same order.
@@ -113,11 +119,10 @@ class CorpusFolder:
         given: dict[str, Any] = json.loads(json.dumps(asdict(order)))
         try:
             if self.order.exists():
-                known = json.loads(self.order.read_text(encoding="utf-8"))
-                self._check(known, given)
-            elif self.path.exists() and any(self.path.iterdir()):
+                self._check(json.loads(read_regular(self.order)), given)
+            elif self.topic.exists() or self.critics() or CrawlFolder(self.crawl).exists:
                 raise UserError(
-                    f"{self.path} contains other files: name another folder with --folder"
+                    f"{self.path} contains another topic: name another folder with --folder"
                 )
             else:
                 self.path.mkdir(parents=True, exist_ok=True)

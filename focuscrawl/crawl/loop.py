@@ -220,12 +220,17 @@ class Crawl(CrawlState):
         if self.urls.is_own(url_id):
             self.frontier.push(url_id, self.urls.host_id(url_id), score)
 
-    def halt(self, url_id: int, now: float) -> None:
+    def halt(self, url_id: int | None, now: float) -> None:
         """Stop the crawl after an error, and put the URL of the visit back into the queue.
 
-        The method is called after errors of a feed export, a part or the store, because such
-        errors would also occur for the next page. The method `CrawlState.log_failure` handles
-        errors of the critic and of the strategy.
+        The method is called after errors of a feed export, a part, the store or the recording,
+        because such errors would also occur for the next page. The method `CrawlState.log_failure`
+        handles errors of the critic and of the strategy.
+
+        Parameters
+        ----------
+        url_id : int or None
+            The URL; None if the caller puts the URL back into the queue.
         """
         self._halted = True
         if url_id in self.in_flight:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from typing import TYPE_CHECKING
 
 from scrapy.http import Headers
@@ -9,6 +11,7 @@ from scrapy.http import Headers
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import response_class
 from focuscrawl.engine.visits import NotInArchiveError, TooLargeError
+from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.web_protocol import is_not_modified
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.webs.web_protocol import Answer
 
+
+logger = logging.getLogger(__name__)
 
 _SINCE = "If-Modified-Since"
 _NOT_MODIFIED_HEADERS = frozenset(
@@ -39,12 +44,19 @@ class ReplayDownloadHandler(Component):
             The recorded body is larger than the limit of a crawl.
         NotInArchiveError
             The web is an archive that lacks a response of its index.
+        RequestCancelledError
+            The recording cannot be read any more. The crawl is halted.
         """
         web = self._crawl.web
         assert web is not None
         url = normalize(request.url)
-        known = None if url is None else web.resolve([url])[0]
-        answer = None if known is None else web.fetch(known)
+        try:
+            known = None if url is None else web.resolve([url])[0]
+            answer = None if known is None else web.fetch(known)
+        except UserError as error:
+            logger.error("Cannot read the recording: %s", error)
+            self._crawl.halt(None, time.monotonic())
+            raise RequestCancelledError(str(error)) from None
         if answer is not None and answer.too_large:
             raise TooLargeError("the recorded body")
         if answer is not None and answer.failure:

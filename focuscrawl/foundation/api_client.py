@@ -32,7 +32,7 @@ _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
 REQUEST_TIMEOUT = 180.0  #: seconds for a request, even if the server keeps sending bytes
 _MIN_WAIT = 1.0  # seconds before a retry; doubled with every failure in a row
 _MAX_WAIT = 120.0
-_MAX_FAILURES = 4  # in a row, after which the client gives up
+_MAX_FAILURES = 4
 _MAX_ERROR = 200  # characters of an error message
 _TRANSIENT_ERRORS = frozenset({408, 409, 425, 429})  # statuses besides 5xx that are retried
 
@@ -67,6 +67,8 @@ class ApiClient:
         Maximum number of bytes of a response that are read.
     agent : str
         The User-Agent header.
+    max_failures : int
+        Failures in a row after which the client gives up.
 
     Attributes
     ----------
@@ -93,6 +95,7 @@ class ApiClient:
         timeout: float = REQUEST_TIMEOUT,
         max_answer: int = 1_000_000,
         agent: str = f"focuscrawl/{__version__}",
+        max_failures: int = _MAX_FAILURES,
     ) -> None:
         self.endpoint = _read_endpoint(endpoint, named, key_variable)
         self._key = _read_key(key, key_variable)
@@ -117,7 +120,7 @@ class ApiClient:
             self._headers["Authorization"] = f"Bearer {self._key}"
         self._interval = 60.0 / per_minute
         self._next_request_at = 0.0  # on the monotonic clock
-        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, _MAX_FAILURES)
+        self._backoff = HostBackoff(_MIN_WAIT, _MAX_WAIT, max_failures)
         self._reached = False
 
     def close(self) -> None:

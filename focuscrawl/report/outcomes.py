@@ -53,7 +53,7 @@ _STOP_REASONS = {
     "stopped": f"stopped by `focuscrawl stop`; {_RESUME}",
     "store_error": "the crawl database could not be written",
     "start_error": f"the spider failed to start: see the log; {_RESUME}",
-    "error": "the critic or the strategy failed on every page: see the log",
+    "error": "an error that would occur for every page: see the log",
 }
 KILLED = f"killed; {_RESUME}"
 #: kinds of the events that start, pause, resume or stop a run

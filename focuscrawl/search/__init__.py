@@ -8,7 +8,7 @@ from focuscrawl.search.candidate_judging import JudgedCandidate, judge_candidate
 from focuscrawl.search.candidates import Candidate, choose_candidates
 from focuscrawl.search.queries import make_tuples
 from focuscrawl.search.seed_source import SearchAnswer, SeedSource
-from focuscrawl.search.source_registry import default_source, open_source
+from focuscrawl.search.source_registry import default_source, installed_sources, open_source
 
 __all__ = [
     "Asked",
@@ -19,6 +19,7 @@ __all__ = [
     "ask_queries",
     "choose_candidates",
     "default_source",
+    "installed_sources",
     "judge_candidates",
     "make_tuples",
     "open_source",

@@ -38,8 +38,9 @@ def open_source(spec: str, agent: str) -> SeedSource:
     if not found or Path(spec).exists():
         if spec == STANDARD_INPUT or argument or Path(spec).exists():
             return UrlList(spec, {}, agent)
-        names = sorted(entry_points(group=GROUP).names)
-        raise UserError(f"there is no file and no source {spec!r}: {suggest_name(spec, names)}")
+        raise UserError(
+            f"there is no file and no source {spec!r}: {suggest_name(spec, installed_sources())}"
+        )
     point = next(iter(found))
     try:
         source = point.load()
@@ -49,9 +50,14 @@ def open_source(spec: str, agent: str) -> SeedSource:
     return opened
 
 
+def installed_sources() -> list[str]:
+    """Return the names of the installed sources."""
+    return sorted(entry_points(group=GROUP).names)
+
+
 def default_source() -> str | None:
     """Return the installed source whose address the user has set, or None."""
-    for name in sorted(entry_points(group=GROUP).names):
+    for name in installed_sources():
         if "url" in source_settings(name):
             return name
     return None

@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
+from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
@@ -228,6 +229,8 @@ def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -
         if running() or crawl.control.in_use:
             raise UserError(f"{name} is running already")
         if not earlier:
+            if context.folder.has_file(f"{name.rpartition('/')[0]}/{ORDER_FILE}"):
+                raise UserError(f"{name} belongs to a corpus: continue it on the corpus's page")
             option = "" if budget is None else f" with -a budget={budget}"
             raise UserError(
                 f"{name} was started on the command line: run the same command again{option}"

@@ -154,14 +154,19 @@ _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 def describe_moved(details: Sequence[str]) -> str:
-    """Return a sentence about the pages that changed sides in `REDEFINED` events, or empty."""
+    """Describe the pages that became relevant or off-topic in `REDEFINED` events; or empty."""
     if not details:
         return ""
-    up, down = map(sum, zip(*map(parse_moved, details), strict=True))
-    return (
-        f"After the judgements, {pluralize(up, 'page')} became relevant, and "
+    moves = [parse_moved(each) for each in details]
+    up, down = moves[-1]
+    latest = (
+        f"After the latest judgements, {pluralize(up, 'page')} became relevant, and "
         f"{pluralize(down, 'page')} became off-topic."
     )
+    if len(moves) == 1:
+        return latest
+    change = sum(up - down for up, down in moves)
+    return f"{latest} All judgements changed the number of relevant pages by {change:+,}."
 
 
 class EventLog:

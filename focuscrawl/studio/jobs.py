@@ -243,10 +243,11 @@ def main() -> None:
         os.close(1)
         command = ["-m", "focuscrawl", *arguments]
         with open(folder / _LOG_FILE, "wb", opener=open_nofollow) as log:
-            process = start_python(command, stdout=log, stderr=log)
+            process = start_python(command, stdout=log, stderr=log, start_new_session=True)
 
             def forward_signal(signum: int, _: object) -> None:
-                process.send_signal(signum)
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signum)  # as a terminal does: the crawls of a command
 
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, forward_signal)

@@ -290,8 +290,8 @@ class JudgementApplier:
             ``judged``: the number of all judged pages. ``moved``: the best queued
             URLs with ``url``, ``rank``, ``score``, and ``rank_before`` and ``score_before`` of the
             time before the first judgement (None: not among the best 2,000). ``one_host``: the
-            host if all good pages are on one host, or empty. ``changed``: a sentence about the
-            pages that became relevant or off-topic, or empty.
+            host if all good pages are on one host, or empty. ``changed``: sentences about
+            the pages that became relevant or off-topic, or empty.
         """
         with self._lock:
             busy = crawl in self._in_background or self._is_busy(crawl)

@@ -38,6 +38,7 @@ _CERTAIN = 0.3  # distance of the relevance from 1/2
 _N_WORDS = 5  # of a sentence
 _N_MARKED = 8  # words for the topic, and against it
 _SMALLEST = 0.1  # weight that is mentioned, log-odds
+_CLOSE = 0.005  # difference from 1/2 that two digits do not show
 _SAME = 1e-6  # difference of two equal relevances
 _FIRST_SPACELESS = "\u0e00"
 _N_QUESTIONS = 20  # the default of ``focuscrawl topic suggest``
@@ -79,7 +80,9 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     certain = abs(relevance - RELEVANT) > _CERTAIN
     side = "on the topic" if relevance > RELEVANT else "not on the topic"
     doubt = "is sure" if certain else "is not sure, but tends to the verdict"
-    found = [f"The critic {doubt} that this page is {side}: relevance {relevance:.2f}."]
+    digits = 3 if abs(relevance - RELEVANT) < _CLOSE else 2
+    shown = f"{relevance:.{digits}f}"
+    found = [f"The critic {doubt} that this page is {side}: relevance {shown}."]
     if reasons is None:
         return found
     on, off = (words[:_N_WORDS] for words in strong_words(reasons))
@@ -90,7 +93,7 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     if abs(meaning) >= _SMALLEST:
         near = "close to" if meaning > 0 else "far from"
         found.append(f"In its meaning, the whole text is {near} the topic.")
-    if relevance > RELEVANT or off or not (on or meaning >= _SMALLEST):
+    if relevance > RELEVANT or not (on or meaning >= _SMALLEST):
         return found
     if abs(relevance - empty) < _SAME:
         found.append(
@@ -99,9 +102,8 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
         )
     elif relevance > empty:
         found.append(
-            "This is not enough: the relevance rises from "
-            f"{empty:.2f} (a page without words) only to {relevance:.2f}, and a relevant page "
-            f"has more than {RELEVANT}."
+            f"Together, the words raise the relevance only from {empty:.2f}, that of a page "
+            f"without words, to {shown}. A relevant page has more than {RELEVANT}."
         )
     return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import category
 
+from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import FORMAT, find_model
 from focuscrawl.errors import UserError
@@ -145,6 +146,11 @@ class StudioFolder:
     def crawls(self) -> list[Path]:
         """Return the folders of all crawls in the studio's folder."""
         return [path for path in self._folders() if CrawlFolder(path).exists]
+
+    def corpora(self) -> list[str]:
+        """Return the names of the folders in which `focuscrawl corpus` has written its files."""
+        found = self._files(ORDER_FILE)
+        return [self.name_of(path.parent) for path in found if path.name == ORDER_FILE]
 
     def critics(self) -> list[Path]:
         """Return the folders of all critics in the studio's folder, including damaged critics."""

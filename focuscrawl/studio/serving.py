@@ -19,6 +19,7 @@ from starlette.responses import JSONResponse
 
 from focuscrawl.errors import UserError
 from focuscrawl.studio import (
+    corpora,
     crawl_routes,
     explore_routes,
     exports,
@@ -76,6 +77,7 @@ def make_application(context: StudioContext, access: Access) -> Starlette:
     return Starlette(
         routes=[
             *topic_routes.routes(context),
+            *corpora.routes(context),
             *judging.routes(context),
             *crawl_routes.routes(context),
             *explore_routes.routes(context),

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
@@ -130,8 +131,8 @@ class TopicFiles:
         The values are those of `read_origin`.
         """
         critic = PurePath(crawl.get("critic", ""))
-        if _CRITIC_NAME.fullmatch(critic.name):
-            return self.folder.root / critic.parent == self._base
+        if self.folder.root / critic.parent == self._base:
+            return True
         definition = read_definition(self.path)
         named, marked = definition.critic, parse_topics(crawl.get("topic", ""))
         return (
@@ -245,10 +246,14 @@ def read_origin(store: CrawlStore, crawl: Path) -> dict[str, str]:
 
 
 def find_topic(folder: StudioFolder, crawl: Path) -> TopicFiles | None:
-    """Return the topic for which a crawl was started, or None if the folder has no such topic."""
+    """Return the topic for which a crawl was started, or None if the folder has no such topic.
+
+    The result is None for a crawl of a corpus, because a corpus resumes with the same topic.
+    """
     with closing(open_store(crawl)) as store:
         origin = read_origin(store, crawl)
-    return next((topic for topic in read_topics(folder) if topic.has_crawl(origin)), None)
+    found = next((topic for topic in read_topics(folder) if topic.has_crawl(origin)), None)
+    return None if found is None or (found.path.parent / ORDER_FILE).exists() else found
 
 
 def read_topics(folder: StudioFolder) -> list[TopicFiles]:

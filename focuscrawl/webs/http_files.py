@@ -14,6 +14,7 @@ from focuscrawl.webs.web_protocol import MAX_BLOCK_BYTES
 
 _PER_MINUTE = 120.0  # requests to a server, unless the URL says otherwise
 _OPTION = "per_minute"
+_MAX_FAILURES = 8  # in a row, after two minutes of waiting; Common Crawl is often busy
 _MAX_ANSWER = 2 * MAX_BLOCK_BYTES  # bytes; more than any read
 _SAFE = "/%+:=@,;~!$&'()*"  # characters of a path that stay as they are
 _RANGE = re.compile(r"bytes (?:\d{1,18}-\d{1,18}|\*)/(\d{1,18})", re.ASCII)
@@ -76,6 +77,7 @@ class HttpFiles:
             key_variable="no variable",
             per_minute=per_minute,
             max_answer=_MAX_ANSWER,
+            max_failures=_MAX_FAILURES,
         )
         self._lock = Lock()
         weakref.finalize(self, self._client.close)
@@ -89,19 +91,26 @@ class HttpFiles:
 
         Raises
         ------
-        OSError
-            The server has no such file, or does not send parts of files.
+        FileNotFoundError
+            The server has no such file.
         UserError
-            The server cannot be reached, or stays busy.
+            The server cannot be reached, stays busy, refuses the request or ignores the range.
         """
         headers = {**_NO_HEADERS, "Range": f"bytes={start}-{start + size - 1}"}
         with self._lock:
             answer = self._client.request("GET", path, headers=headers)
         if answer.status == 404:
             raise FileNotFoundError(f"{self._client.endpoint}{path} does not exist")
-        if answer.status not in {206, 416}:
-            problem = "sends no parts of files" if answer.status == 200 else "refuses the request"
-            raise OSError(f"{self._client.endpoint}{path}: the server {problem} ({answer.status})")
+        if answer.status == 200:
+            raise UserError(
+                f"{self._client.endpoint} sends no byte ranges: copy the archive, or name another "
+                "server"
+            )
+        if answer.status not in {206, 416}:  # 403: Common Crawl refuses clients that ask too much
+            raise UserError(
+                f"{self._client.endpoint} refuses requests ({answer.status}): try again later, "
+                f"with fewer requests per minute (?{_OPTION}=30)"
+            )
         return answer
 
 

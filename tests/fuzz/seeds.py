@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import sqlite3
 import tempfile
+import zipfile
 from contextlib import closing
 from pathlib import Path
 
@@ -62,6 +64,14 @@ def _store() -> bytes:
         return path.read_bytes()
 
 
+def _wacz() -> bytes:
+    """Return a WACZ file with one record."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as file:
+        file.writestr(zipfile.ZipInfo("archive/a.warc"), _RECORD)
+    return written.getvalue()
+
+
 #: where the search begins
 SEEDS: dict[str, list[bytes]] = {
     "page": [
@@ -75,7 +85,7 @@ SEEDS: dict[str, list[bytes]] = {
         "https://münchen.example/straße\n//[::1]:8080/".encode(),
         b"javascript:alert(1)\nHTTP:\\\\0x7f.1\\\t",
     ],
-    "warc": [_RECORD, _RECORD + _RECORD, gzip.compress(_RECORD, mtime=0)],
+    "warc": [_RECORD, _RECORD + _RECORD, gzip.compress(_RECORD, mtime=0), _wacz()],
     "dmoz": [_DMOZ, gzip.compress(_DMOZ, mtime=0)],
     "toml": [_TOML],
     "bookmarks": [_BOOKMARKS],

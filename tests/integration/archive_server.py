@@ -25,12 +25,16 @@ class ArchiveServer:
     asked : path and time of each request so far
     busy : the next requests are answered with these statuses
     ignores_ranges : whether whole files are sent
+    refuse_after : number of requests after which some are refused; None: none are
+    refuses : part of the paths that are refused then
     """
 
     def __init__(self, folder: Path) -> None:
         self.asked: list[tuple[str, float]] = []
         self.busy: list[int] = []
         self.ignores_ranges = False
+        self.refuse_after: int | None = None
+        self.refuses = ""
         served = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -41,6 +45,8 @@ class ArchiveServer:
                 path = folder / unquote(self.path).lstrip("/")
                 if served.busy:
                     self.answer(served.busy.pop(0), b"slow down", **{"Retry-After": "0"})
+                elif served.is_refused(self.path):
+                    self.answer(403, b"too many requests")
                 elif not path.is_file():
                     self.answer(404, b"none")
                 elif served.ignores_ranges:
@@ -77,6 +83,11 @@ class ArchiveServer:
     def url(self) -> str:
         """Address of the server."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def is_refused(self, path: str) -> bool:
+        """Return whether the latest request is refused."""
+        late = self.refuse_after is not None and len(self.asked) > self.refuse_after
+        return late and self.refuses in path
 
     @contextmanager
     def serving(self) -> Iterator[ArchiveServer]:

@@ -100,7 +100,7 @@ def test_requests_wait_while_the_server_is_busy(server: ArchiveServer) -> None:
     assert not answer.failure
     paths = [path for path, _ in server.asked[asked:]]
     assert paths[0] == paths[1] == paths[2] == paths[3]
-    server.busy = [503] * 9
+    server.busy = [503] * 99
     with pytest.raises(UserError, match=r"answers 503: try again later$"):
         open_web(web_of(server))
 
@@ -126,7 +126,23 @@ def test_what_cannot_be_read_is_one_line(server: ArchiveServer) -> None:
         assert said in line
         assert "secret" not in line
     server.ignores_ranges = True
-    assert "the server sends no parts of files (200)" in mistaken("web", "info", web_of(server))
+    assert "sends no byte ranges" in mistaken("web", "info", web_of(server))
+
+
+def test_a_crawl_stops_if_the_server_refuses_and_is_resumed_later(
+    server: ArchiveServer, folder: Path, tmp_path: Path
+) -> None:
+    given = {"topic": "/Sports/Cycling", "seeds": "models/demo/seeds.csv", "budget": 20}
+    expected = crawl(tmp_path / "whole", web=web_of(server), **given).kept.urls
+    for refused in (".warc.gz", "cdx-"):  # the page, or the links of a page
+        server.refuses, server.refuse_after = refused, len(server.asked) + 30
+        run = crawl(tmp_path / "stopped", code=1, web=web_of(server), **given)
+        assert run.stderr.count("refuses requests (403): try again later") == 1
+        assert "Traceback" not in run.stderr
+        assert run.kept.stop_reasons[-1] == "error"
+        assert len(run.kept.urls) < 20
+    server.refuse_after = None
+    assert crawl(tmp_path / "stopped", web=web_of(server), **given).kept.urls == expected
 
 
 def test_a_missing_warc_file_fails_the_fetch(server: ArchiveServer, tmp_path: Path) -> None:

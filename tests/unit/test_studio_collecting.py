@@ -74,7 +74,8 @@ def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content"), [("a.jsonl", b"[1]\n"), ("b.parquet", b"x"), ("c.warc.gz", b"x")]
+    ("name", "content"),
+    [("a.jsonl", b"[1]\n"), ("b.parquet", b"x"), ("c.warc.gz", b"x"), ("d.wacz", b"PK")],
 )
 def test_a_file_that_is_not_what_it_is_called_is_one_line(
     tmp_path: Path, name: str, content: bytes

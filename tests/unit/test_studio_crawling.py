@@ -237,7 +237,8 @@ def test_a_fall_of_the_harvest_rate_is_an_alarm_unless_most_is_fetched(tmp_path:
         assert state["alarm"]["sentence"].startswith("The harvest rate has fallen: ")
         assert not state["exhausted"]
         assert state["changed"] == (
-            "After the judgements, 2 pages became relevant, and 3 pages became off-topic."
+            "After the latest judgements, 1 page became relevant, and 3 pages became off-topic. "
+            "All judgements changed the number of relevant pages by -1."
         )
         estimate = RecallEstimate(120, 60, 5, 1.0, 0.5, 0.0, 100, 0.1)
         EstimateLog(path / ESTIMATES_FILE, 120).add(estimate)

@@ -134,11 +134,12 @@ def test_reasons_are_sentences() -> None:
 def test_a_verdict_against_words_for_the_topic_is_explained() -> None:
     words = WordReasons([WordReason("peloton", 1.5)], [], 0.7, 0.02).to_dict()
     assert describe_reasons(0.37, words)[-1] == (
-        "This is not enough: the relevance rises from 0.02 (a page without words) only to 0.37, "
-        "and a relevant page has more than 0.5."
+        "Together, the words raise the relevance only from 0.02, that of a page without words, "
+        "to 0.37. A relevant page has more than 0.5."
     )
     against = WordReasons([], [WordReason("cooking", -0.3)], 0.7, 0.02).to_dict()
-    assert "not enough" not in describe_reasons(0.37, against)[-1]
+    assert "Together" not in describe_reasons(0.01, against)[-1]
+    assert "relevance 0.499." in describe_reasons(0.4991, against)[0]
     assert describe_reasons(0.02, words)[-1] == (
         "The main text says too little about the topic, so the critic judges the "
         "page like a page without words."

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import struct
-from typing import TYPE_CHECKING
+import tempfile
+from functools import cache
+from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, open_web
 from focuscrawl.webs.capture_index import write_index
 
 from .archives import INDICES, Recording, fetched, warc_record
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -30,6 +31,13 @@ def recorded(folder: Path, *bodies: bytes, name: str = "part.warc.gz") -> bytes:
         recording.add(f"http://{body.decode()}.example/", b"<p>" + body)
     recording.file.close()
     return recording.path.read_bytes()
+
+
+@cache
+def small_wacz() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        return packed(path / "web.wacz", recorded(path, b"a"), recorded(path, b"b")).read_bytes()
 
 
 def packed(path: Path, *warcs: bytes, method: int = ZIP_STORED, ending: str = ".warc.gz") -> Path:
@@ -114,6 +122,22 @@ def test_a_list_of_members_that_fills_the_memory_is_not_read(tmp_path: Path) -> 
     (tmp_path / "web.wacz").write_bytes(data[:end] + tail)
     with pytest.raises(UserError, match="contains too many files"):
         RecordedWeb(tmp_path / "web.wacz")
+
+
+@given(st.data())
+def test_a_wacz_file_with_wrong_bytes_is_read_or_refused(data: st.DataObject) -> None:
+    whole = small_wacz()
+    changed = bytearray(whole[: data.draw(st.integers(len(whole) // 2, len(whole)))])
+    for _ in range(data.draw(st.integers(1, 4))):
+        changed[data.draw(st.integers(4, len(changed) - 1))] = data.draw(st.integers(0, 255))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "web.wacz"
+        path.write_bytes(changed)
+        try:
+            web = RecordedWeb(path)
+        except UserError:
+            return
+        assert all(web.fetch(url) for url in web.urls())
 
 
 @pytest.mark.parametrize(

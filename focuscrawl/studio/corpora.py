@@ -1,0 +1,231 @@
+"""Creates corpora from keywords in background jobs, and shows which steps are finished."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+from starlette.routing import Route
+
+from focuscrawl.collection.corpus_folder import ORDER_FILE, CorpusFolder
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.critic.phrase_model import parse_phrases
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.files import read_regular
+from focuscrawl.report.crawl_plan import CrawlPlan
+from focuscrawl.search import default_source
+from focuscrawl.studio.exports import FOLDER, list_exports
+from focuscrawl.studio.jobs import JobState
+from focuscrawl.studio.listing import JOBS_CHANGED, crawl_summary
+from focuscrawl.studio.page_rendering import (
+    PREFIX,
+    FieldChecks,
+    accepted_response,
+    json_endpoint,
+    post_route,
+    text_value,
+    text_values,
+)
+from focuscrawl.studio.served_folder import parse_name
+from focuscrawl.studio.topic_routes import parse_urls
+from focuscrawl.topics import read_definition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from focuscrawl.studio.jobs import Job
+    from focuscrawl.studio.page_rendering import StudioContext
+    from focuscrawl.studio.served_folder import StudioFolder
+
+CORPUS = "corpus"  #: kind of the jobs that create corpora
+_FILE = "corpus.parquet"
+_PAGES = 500  # default of the form
+_MAX_PAGES, _MAX_URLS = 1_000_000, 500
+_MAX_WORDS = 4  # of the first phrase, in the name of a new corpus
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A corpus of the studio's folder, and what a person wrote into the form."""
+
+    name: str  # path of its folder below the served folder
+    keywords: str
+    urls: list[str]
+    web: str | None  # recording; None: the live Web
+
+    @classmethod
+    def from_form(cls, folder: StudioFolder, values: Mapping[str, Any]) -> Self:
+        """Check the fields ``keywords``, ``urls`` and ``web`` of the form of a new corpus.
+
+        The first phrase of the keywords becomes the name of the corpus.
+        """
+        checks, name, urls, web = FieldChecks(), "", list[str](), None
+        keywords, recording = text_value(values, "keywords"), text_value(values, "web")
+        with checks.field("keywords"):
+            phrases = parse_phrases(keywords)
+            name = _free_name(folder, "_".join(phrases[0][:_MAX_WORDS]))
+        with checks.field("urls"):
+            urls = parse_urls(text_values(values, "urls"))
+            if len(urls) > _MAX_URLS:
+                raise UserError(f"{len(urls):,} pages are too many: give at most {_MAX_URLS}")
+            if not urls and default_source() is None:
+                raise UserError(
+                    "give pages on the topic: without FOCUSCRAWL_SEARXNG_URL, the studio has no "
+                    "search engine that finds some"
+                )
+        with checks.field("web"):
+            web = folder.recording_of(urls, recording)
+        checks.finish()
+        return cls(name, keywords, urls, web)
+
+    @classmethod
+    def read(cls, folder: StudioFolder, name: str) -> Self:
+        """Read the corpus with a given name; raise `UserError` if there is none."""
+        none = UserError(f"{folder.root} has no corpus {name!r:.200}: see the list of corpora")
+        try:
+            known = json.loads(read_regular(folder.safe_path(f"{name}/{ORDER_FILE}")))
+            keywords, urls, web = known["keywords"], known["urls"], known["web"]
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            raise none from None
+        texts = [keywords, *urls] if isinstance(urls, list) else [None]
+        if not all(isinstance(each, str) for each in texts):
+            raise none
+        if web is not None:
+            web = folder.recording(str(web).removeprefix("./"))
+        return cls(name, keywords, parse_urls(urls), web)
+
+    def arguments(self, pages: int) -> list[str]:
+        """Return the command line after "focuscrawl" that fetches at most `pages` pages."""
+        return [
+            *(CORPUS, f"--pages={pages}", f"--folder=./{self.name}"),
+            f"--out=./{self.name}/crawl/{FOLDER}/{_FILE}",
+            *([] if self.web is None else [f"--web={self.web}"]),
+            *("--", self.keywords, *self.urls),
+        ]
+
+
+def routes(context: StudioContext) -> list[Route]:
+    """Return the routes of the pages and of the JSON API for corpora."""
+
+    def create(_: Request, values: Mapping[str, Any]) -> Response:
+        pages = _parse_pages(values)
+        corpus = Corpus.from_form(context.folder, values)
+        started = {"corpus": corpus.name, "job": start(context, corpus, pages).to_dict()}
+        page = f"{context.base}/corpora/{quote(corpus.name)}"
+        return accepted_response(started, {"HX-Redirect": page})
+
+    def go_on(request: Request, values: Mapping[str, Any]) -> Response:
+        pages = _parse_pages(values)
+        corpus = Corpus.read(context.folder, request.path_params["name"])
+        return accepted_response(start(context, corpus, pages).to_dict(), JOBS_CHANGED)
+
+    def api(request: Request) -> dict[str, Any]:
+        found = read_steps(context, request.path_params["name"])
+        job = found["job"]
+        return found | {"job": None if job is None else job.to_dict()}
+
+    def steps(request: Request) -> dict[str, Any]:
+        return read_steps(context, request.path_params["name"])
+
+    def new(_: Request) -> dict[str, Any]:
+        folder = context.folder
+        return {
+            "corpora": folder.corpora(),
+            "recordings": folder.recordings(),
+            "pages": _PAGES,
+            "searches": default_source() is not None,
+        }
+
+    one = f"{PREFIX}/corpora/{{name:path}}"
+    return [
+        post_route(f"{PREFIX}/corpora", create),
+        post_route(f"{one}/go-on", go_on),
+        Route(one, json_endpoint(api)),
+        Route("/corpora/new", context.page_endpoint("new_corpus", new)),
+        Route("/corpora/{name:path}", context.page_endpoint("corpus", steps)),
+        Route("/parts/corpora/{name:path}", context.page_endpoint("corpus_steps", steps)),
+    ]
+
+
+def start(context: StudioContext, corpus: Corpus, pages: int) -> Job:
+    """Start or resume the creation of a corpus of at most `pages` fetched pages."""
+    with context.job_lock():
+        if context.jobs.running(CORPUS, corpus.name) is not None:
+            raise UserError(f"{corpus.name} is being created already: wait until it has finished")
+        folder = context.folder.safe_path(f"{corpus.name}/crawl/{FOLDER}")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+        return context.jobs.start(CORPUS, corpus.name, corpus.arguments(pages))
+
+
+def read_steps(context: StudioContext, name: str) -> dict[str, Any]:
+    """Return the state of a corpus for its page.
+
+    The fields ``topic`` (numbers of start pages and target pages), ``critic`` (name), ``plan``
+    (facts and warnings), ``crawl`` (its `crawl_summary`) and ``exports`` are empty as long as the
+    step is not finished. The field ``job`` is the latest job, or None.
+    """
+    folder = context.folder
+    files = CorpusFolder(folder.safe_path(name))
+    job = next(iter(context.jobs.all(kind=CORPUS, subject=name)), None)
+    if job is None:
+        Corpus.read(folder, name)  # raises an error if there is no corpus
+    critics = [each for each in files.critics() if folder.is_critic(each)]
+    crawl = context.crawl(f"{name}/crawl") if CrawlFolder(files.crawl).exists else None
+    return {
+        "name": name,
+        "job": job,
+        "running": job is not None and job.state is JobState.RUNNING,
+        "topic": _read_topic(files),
+        "critic": critics[-1].name if critics else None,
+        "plan": _read_plan(files),
+        "crawl": None if crawl is None else crawl_summary(crawl),
+        "exports": [] if crawl is None else list_exports(crawl.path),
+        "pages": _PAGES if crawl is None else max(_PAGES, 2 * crawl_summary(crawl)["fetched"]),
+    }
+
+
+def _read_topic(files: CorpusFolder) -> dict[str, int] | None:
+    if not files.topic.is_file():
+        return None
+    definition = read_definition(files.topic)
+    return {"seeds": len(definition.seeds), "targets": len(definition.targets)}
+
+
+def _read_plan(files: CorpusFolder) -> dict[str, Any] | None:
+    try:
+        plan = CrawlPlan.from_dict(json.loads(read_regular(files.plan)))
+    except (OSError, ValueError, RecursionError, UserError):
+        return None
+    fetched = sum(page.relevance is not None for page in plan.pages)
+    relevant = sum(page.is_relevant for page in plan.pages)
+    return {
+        "fetched": fetched,
+        "relevant": relevant,
+        "words": plan.words,
+        "warnings": list(plan.warnings),
+    }
+
+
+def _parse_pages(values: Mapping[str, Any]) -> int:
+    checks, text, pages = FieldChecks(), text_value(values, "pages", str(_PAGES)), 0
+    with checks.field("pages"):
+        pages = int(text) if text.isascii() and text.isdecimal() and len(text) < 8 else 0
+        if not 1 <= pages <= _MAX_PAGES:
+            raise UserError(f"the number of pages must be from 1 to {_MAX_PAGES:,}")
+    checks.finish()
+    return pages
+
+
+def _free_name(folder: StudioFolder, name: str) -> str:
+    name = parse_name(name)
+    names = chain([name], (f"{name}-{number}" for number in count(2)))
+    return next(each for each in names if not folder.safe_path(each).exists())

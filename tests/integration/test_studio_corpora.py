@@ -1,0 +1,121 @@
+"""A corpus in a browser: from keywords to an exported file by one form."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.collection.corpus_folder import CorpusFolder
+from focuscrawl.errors import UserError
+from focuscrawl.report.status import ControlledCrawl
+from focuscrawl.studio.corpora import Corpus, read_steps, start
+from focuscrawl.studio.jobs import Jobs, JobState
+from focuscrawl.studio.page_rendering import FieldErrorsError, StudioContext
+from focuscrawl.studio.served_folder import StudioFolder
+
+from .accessibility import assert_accessible
+from .running import Kept
+from .studio import Watched, serving, tab
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+GOOD = "https://exploit-20.demo.example/people/112.html"
+FORM = {"keywords": "road cycling, bicycle, peloton", "urls": GOOD, "web": "demo"}
+LONG = 600.0  # seconds after which something hangs
+
+
+def context(root: Path) -> StudioContext:
+    return StudioContext(StudioFolder(root), Jobs(root), read_only=False)
+
+
+def test_a_corpus_is_created_with_one_form(tmp_path: Path, browser: Browser) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    with serving(tmp_path) as address, tab(browser) as page:
+        watched = Watched(page, address)
+        page.get_by_role("link", name="Create a corpus").click()
+        page.fill("#keywords", FORM["keywords"])
+        page.fill("#urls", "no url")
+        page.fill("#web", "demo")
+        page.fill("#pages", "60")
+        page.get_by_role("button", name="Create a corpus").click()
+        expect(page.locator(".field-error")).to_have_count(1)
+        page.fill("#urls", GOOD)
+        assert_accessible(page)
+        page.get_by_role("button", name="Create a corpus").click()
+        page.wait_for_url("**/corpora/road_cycling")
+        expect(page.locator(".way .done")).to_have_count(5)
+        assert_accessible(page)
+        with page.expect_navigation():
+            page.get_by_role("link", name="Download corpus.parquet").click()
+        expect(page.locator("#made")).to_contain_text("corpus.parquet")
+        page.go_back()
+        page.fill("#pages", "80")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#steps")).to_contain_text("has fetched 80 pages")
+        expect(page.get_by_role("button", name="Continue")).to_be_visible()
+        page.get_by_role("link", name="The topic").click()
+        expect(page.get_by_label("Start pages")).to_have_value(GOOD)
+        page.goto(f"{watched.root}corpora/new")
+        expect(page.get_by_role("link", name="road_cycling")).to_be_visible()
+        watched.wrong = [each for each in watched.wrong if "400" not in each]  # the wrong URL
+        watched.check()
+    assert Kept(tmp_path / "road_cycling" / "crawl").stop_reasons == ["budget", "budget"]
+
+
+def test_a_stopped_corpus_is_continued(tmp_path: Path) -> None:
+    studio = context(tmp_path)
+    corpus = Corpus.from_form(studio.folder, FORM)
+    job = start(studio, corpus, 3000)
+    crawl, since = ControlledCrawl(str(tmp_path / "road_cycling" / "crawl")), time.monotonic()
+    while not crawl.in_use or crawl.is_starting:
+        assert time.monotonic() - since < LONG
+        assert studio.jobs.job(job.id).state is JobState.RUNNING, studio.jobs.job(job.id).output
+        time.sleep(0.1)
+    with pytest.raises(UserError, match="is being created already"):
+        start(studio, corpus, 3000)
+    studio.jobs.stop(job.id)  # stops the crawl, a process of the command
+    while studio.jobs.job(job.id).state is JobState.RUNNING:
+        assert time.monotonic() - since < LONG
+        time.sleep(0.1)
+    stopped = read_steps(studio, corpus.name)
+    assert "interrupted" in stopped["crawl"]["state"]
+    assert not stopped["exports"]
+    fetched = stopped["crawl"]["fetched"]
+    assert fetched < 3000
+    assert Corpus.read(studio.folder, corpus.name) == corpus
+    job = start(studio, corpus, max(fetched, 30))
+    while studio.jobs.job(job.id).state is JobState.RUNNING:
+        time.sleep(0.1)
+    done = read_steps(studio, corpus.name)
+    assert done["job"].state is JobState.DONE, done["job"].output
+    assert [each["name"] for each in done["exports"]][-1].startswith("corpus.parquet")
+
+
+def test_wrong_fields_are_named_and_planted_orders_run_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    folder = StudioFolder(tmp_path)
+    with pytest.raises(FieldErrorsError) as raised:
+        Corpus.from_form(folder, {"keywords": "the", "web": "other.warc"})
+    assert set(raised.value.fields) == {"keywords", "urls", "web"}
+    (tmp_path / "planted").mkdir()
+    order: dict[str, object] = {
+        "keywords": "jazz",
+        "urls": [],
+        "web": None,
+        "search": "evil:search",
+    }
+    (tmp_path / "planted" / "corpus.json").write_text(json.dumps(order))
+    assert CorpusFolder(tmp_path / "planted").known_source() is None
+    assert folder.corpora() == ["planted"]
+    assert "evil" not in " ".join(Corpus.read(folder, "planted").arguments(5))
+    (tmp_path / "planted" / "corpus.json").write_text('{"keywords": 1, "urls": [], "web": null}')
+    with pytest.raises(UserError, match="has no corpus 'planted'"):
+        Corpus.read(folder, "planted")
