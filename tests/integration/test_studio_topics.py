@@ -166,7 +166,7 @@ def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, addre
     made = client.ask("/topics", {"name": "road cycling", "urls": good})
     assert made["web"] == "demo"
     topic = made["name"]
-    assert "has no critic" in client.page(f"/crawls/new?topic={topic}")
+    assert "no crawl can judge pages for the topic" in client.page(f"/crawls/new?topic={topic}")
     assert "Train a critic" in client.page("/")
     client.ask(f"/topics/{topic}/edit", {"words": ["road cycling", "peloton"], "train": True})
     trained = client.until(f"/topics/{topic}/training", lambda said: not said["running"])
