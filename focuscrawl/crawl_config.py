@@ -150,8 +150,8 @@ class CrawlConfig(BaseModel):
         "suffix `@VERSION`, as in `web=demo@2`, simulates a [later state of a "
         "recording](../how-to/recrawls.md#a-web-that-changes), in which some pages have changed. "
         "A crawl of a recording needs a network only if the recording is stored at a URI",
-        unset="`demo` if the critic is `models/demo` and the argument `seeds` contains no URL of "
-        "the live Web; otherwise the live Web",
+        unset="`demo` with the critic `models/demo`, unless `seeds` contains URLs of the live "
+        "Web; otherwise the live Web",
     )
     crawl_dir: Text | None = _argument(
         None,

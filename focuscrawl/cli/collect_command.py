@@ -45,8 +45,8 @@ _LONGEST_CHUNK = 10_000_000  # characters
 @click.option(
     "--language",
     metavar="CODES",
-    help="Codes of the languages to export, separated by commas, such as en,de.  [default: all "
-    "languages]",
+    help="Export only pages in these languages: language codes separated by commas, such as "
+    "en,de.  [default: all languages]",
 )
 @click.option(
     "--extractor",

@@ -94,9 +94,10 @@ def _show(statuses: _Statuses, printed_lines: int, *, live: bool) -> int:
 def why(crawl_dir: str, url: str) -> None:
     """Explain why a URL was fetched, is queued, or was skipped.
 
-    The command prints the score of the URL, the position of the URL in the frontier (queue of
-    URLs), and the features that raised or lowered the score. The command also prints the links to
-    the URL, with the score of each link, and the path of links from a start page to the URL.
+    The command prints the score of the URL, and the features that raised or lowered the score. The
+    command also prints the position of the URL in the frontier (queue of URLs), and the path of
+    links from a start page to the URL. The command lists the links to the URL, with the score of
+    each link.
     """
     with closing(open_store(crawl_dir)) as store:
         click.echo(Explanation.of(store, url).text())

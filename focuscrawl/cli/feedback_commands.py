@@ -148,7 +148,8 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     "definition",
     type=common_options.PATH,
     metavar="TOPIC.toml",
-    help="Topic definition to which the command adds the verdicts, created if it does not exist.  "
+    help="Topic definition to which the command adds the verdicts; the command creates a missing "
+    "file.  "
     f"[default: CRAWL_DIR/{DEFINITION_FILE}]",
 )
 @_NUMBER
@@ -194,7 +195,7 @@ def suggest_command(
 
     By default, the command chooses pages whose relevance is uncertain, and which differ from the
     pages that you have already judged. With the option --kind, the command chooses top hubs, top
-    authorities, or pages whose relevance differs from the relevance of the pages linked with them.
+    authorities, or pages whose relevance differs from the relevance of linked pages.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
     --teacher. If the language model --teacher needs an API key, set the environment variable
@@ -284,7 +285,7 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples for TOPIC.toml, found along links.
+    """Propose further examples for TOPIC.toml by following links.
 
     The command proposes the most relevant pages to which good pages or start pages in TOPIC.toml
     link. With --crawl, the command also proposes pages that link to good pages or start pages. You

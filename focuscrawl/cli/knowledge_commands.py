@@ -53,9 +53,9 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     """Add the results of finished crawls to a knowledge file.
 
     Give the folders of the crawls in the order in which the crawls ran. If the knowledge file does
-    not exist, the command creates the file. The command saves the knowledge file after it has
-    added a crawl; an error does not damage the saved file. The command skips crawls that the
-    knowledge file already contains.
+    not exist, the command creates the file. The command saves the knowledge file after each added
+    crawl; a later error does not damage the file. The command skips crawls that the knowledge file
+    already contains.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling

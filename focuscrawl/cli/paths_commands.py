@@ -194,10 +194,10 @@ def record(
     """Browse a site on the terminal, and record link paths.
 
     The command first shows the page START_URL. Enter g to label the current page as a goal page,
-    or f to label the current page as a dead end. After g or f, the command saves the path to the
-    current page, and returns to the previous page. Enter `m LABEL` to label the current page as a
-    milestone on the path to a goal page. On similar sites, use the same label for milestones of
-    the same kind.
+    or f to label the current page as a dead end. After you enter g or f, the command saves the
+    path to the current page, and returns to the previous page. Enter `m LABEL` to label the
+    current page as a milestone on the path to a goal page. On similar sites, use the same label
+    for milestones of the same kind.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
@@ -508,9 +508,9 @@ def forage(
     """Find goal pages on the sites that the file SITES.txt lists.
 
     Each line of SITES.txt is the start URL of a site. The path model MODEL chooses the links that
-    the crawl follows. The command writes the goal pages, and the link path from a start page to
-    each goal page, to the file goals.csv in the folder --out. To resume the crawl after an
-    interruption, repeat the command.
+    the crawl follows. The command writes a list of the goal pages, with the link path to each goal
+    page, to the file goals.csv in the folder --out. To resume the crawl after an interruption,
+    repeat the command.
 
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."

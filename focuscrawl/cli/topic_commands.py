@@ -212,9 +212,9 @@ def fetch(
 ) -> None:
     """Fetch example pages politely, without following links.
 
-    As the argument URL, give the URL of a page, or a file of URLs. The command saves the fetched
-    pages in the folder --crawl-dir, in the format of a crawl. To train a critic on the fetched
-    pages, run `focuscrawl topic train` with the option `--web CRAWL_DIR/pages.warc.gz`.
+    Each URL is the address of a page, or the name of a file of such addresses. The command saves
+    the fetched pages in the folder --crawl-dir, in the format of a crawl. To train a critic on the
+    fetched pages, run `focuscrawl topic train` with the option `--web CRAWL_DIR/pages.warc.gz`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -343,8 +343,8 @@ def seeds_command(*, definition: Path, candidates: str, query: str | None, n: in
     """Search for start pages, and add the best pages to TOPIC.toml.
 
     The command adds the search results that are most similar to the topic. The command compares
-    the title and description of each search result with the words in TOPIC.toml, and with the most
-    typical words of the critic's examples.
+    the title and description of each search result with the words in TOPIC.toml and with typical
+    words of the critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json

@@ -120,8 +120,8 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
 @click.option(
     "--language",
     metavar="CODES",
-    help="Codes of the languages to export, separated by commas, such as en,de.  [default: all "
-    "languages]",
+    help="Export only pages in these languages: language codes separated by commas, such as "
+    "en,de.  [default: all languages]",
 )
 @common_options.path_option(
     "--folder",
@@ -163,11 +163,11 @@ def corpus(
     pages, trains a critic (page classifier), checks the start pages, crawls the Web, and exports
     the relevant pages. The command also writes a datasheet, which describes the corpus.
 
-    As URL, give the URL of a page on the topic, or a file of such URLs. The pages that you give
-    are start pages of the crawl and training examples of the critic. If you give 17 or more URLs,
-    the command uses two thirds of the pages (at least 14) only as target pages, which certify the
-    recall. If you give no URL, a search engine finds pages, and the critic chooses the start
-    pages.
+    Each URL is the address of a page on the topic, or the name of a file of such addresses. The
+    pages that you give are start pages of the crawl and training examples of the critic. If you
+    give 17 or more URLs, the command uses two thirds of the pages (at least 14) only as target
+    pages. Target pages certify the recall of the crawl. If you give no URL, a search engine finds
+    pages, and the critic chooses the start pages.
 
     The command writes the files of all steps to one folder. To continue after an interruption,
     repeat the command; the command skips finished steps.
