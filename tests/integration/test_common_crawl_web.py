@@ -90,6 +90,14 @@ def test_an_index_here_leads_to_files_there(server: ArchiveServer, folder: Path)
     assert web.fetch(url) == open_web(f"{index},{folder}").fetch(url) is not None
 
 
+def test_an_uncompressed_index_may_be_on_the_server(server: ArchiveServer, folder: Path) -> None:
+    web = open_web(f"{server.url}/{WARCS}/web.cdxj{FAST}")
+    expected = open_web(str(folder / WARCS / "web.cdxj"))
+    urls = [*expected.urls()]
+    assert [*web.urls()] == urls
+    assert web.fetch(urls[3]) == expected.fetch(urls[3]) is not None
+
+
 def test_requests_wait_while_the_server_is_busy(server: ArchiveServer) -> None:
     web = open_web(web_of(server))
     url = next(web.urls())
