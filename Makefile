@@ -17,7 +17,7 @@
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
-# (and .venv-oldest, .venv-pywb, .venv-s3, .venv-spark), but for the programs that tests start: see
+# (and .venv-oldest, .venv-pywb, .venv-replay, .venv-s3, .venv-spark), but for the programs that tests start: see
 # .ci/programs
 
 PYTHON ?= python3
@@ -77,6 +77,14 @@ DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 		--no-build-isolation $(@D)/surt-*.tar.gz
 	@touch $@
 
+# what displays exported archives in a browser, for a test; npm only downloads it
+.venv-replay/.installed: locks/replaywebpage.sha512
+	@mkdir -p $(@D)
+	@echo "installing into $(@D) ..."
+	@cd $(@D) && npm pack --silent replaywebpage@2.4.6 >npm.log && \
+		sha512sum --check --quiet ../$< && tar -xzf replaywebpage-2.4.6.tgz
+	@touch $@
+
 # what does the work of rounds in tests, beside .venv. pyspark is no wheel either
 .venv-spark/.installed: locks/spark.txt locks/pyspark.txt
 	@$(PYTHON) -m venv $(@D)
@@ -124,6 +132,8 @@ beside:
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
+	@$(MAKE) --no-print-directory .venv-replay/.installed || \
+		echo "the test that displays an archive will be skipped, as ReplayWeb.page cannot be installed"
 	@$(MAKE) --no-print-directory .venv-spark/.installed || \
 		echo "tests of rounds on Apache Spark will be skipped, as it cannot be installed"
 	@$(MAKE) --no-print-directory .venv-s3/.installed || \
@@ -190,4 +200,4 @@ notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
-	rm -rf .venv .venv-docs .venv-oldest .venv-lock .venv-pywb .venv-s3 .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-docs .venv-oldest .venv-lock .venv-pywb .venv-replay .venv-s3 .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -110,124 +110,132 @@ class CrawlConfig(BaseModel):
 
     topic: Text = _argument(
         "",
-        "relevant topics: paths of classes of the critic, separated by commas, such as "
-        "`/Sports/Cycling`. Subtopics of a relevant topic are relevant as well. A critic trained "
-        "from a few examples has a single topic, by default `/good`. If the critic is a Python "
-        "callable, the topic may have any name",
+        "relevant topics: class names of the critic (page classifier), such as "
+        "`/Sports/Cycling`, separated by commas. Subtopics of a relevant topic are relevant as "
+        "well. A critic trained on a few example pages has a single topic, which is named "
+        "`/good` by default. If the critic is a Python callable, the topic may have any name",
         unset="required",
     )
     seeds: Text | None = _argument(
         None,
-        "start pages: URLs separated by commas or spaces, or a file. A text file of start pages "
-        "has one URL per line (`#` starts a comment). A CSV file of start pages has a column "
-        "`url` and an optional column `topic`. A [topic definition](../how-to/topics.md) "
-        "(`.toml`) lists the start pages under the key `seeds`",
-        unset="the critic's examples of the topic",
+        "start pages: URLs separated by commas or spaces, or the name of a file of URLs. A text "
+        "file of start pages has one URL per line (`#` starts a comment). A CSV file of start "
+        "pages has a column `url` and an optional column `topic`. A [topic "
+        "definition](../how-to/topics.md) (a `.toml` file) lists start pages under the key "
+        "`seeds`",
+        unset="the critic's training pages on the topic",
     )
     critic: Text = _argument(
         DEFAULT_CRITIC,
-        "critic that judges pages: folder of a trained critic, name of a critic in `models/`, "
-        "folder of a [path model](../how-to/paths.md), or a Python callable (`module:callable`)",
+        "critic (page classifier) that judges pages: folder of a trained critic, name of a "
+        "critic in `models/`, folder of a [path model](../how-to/paths.md) trained with "
+        "`focuscrawl paths train`, or a Python callable (`module:callable`)",
     )
     strategy: Text = _argument(
         DEFAULT_STRATEGY,
-        "[crawl strategy](strategies.md), which orders the frontier: the name of a built-in "
-        "strategy, or of an entry point in the group `focuscrawl.strategies`",
+        "name of the [crawl strategy](strategies.md), which orders the queued URLs: a built-in "
+        "strategy, or a Python entry point in the group `focuscrawl.strategies`",
     )
     budget: WholeNumber = _argument(
         DEFAULT_BUDGET,
-        "exact total number of fetches, including the fetches of earlier runs of "
-        "a resumed crawl; 0: no limit",
+        "number of fetches after which the crawl stops, including the fetches before an "
+        "interruption; 0: no limit",
         unset=f"{DEFAULT_BUDGET:,}; {DEMO_BUDGET} if neither `budget` nor `web` is given and the "
         "crawl uses `demo`",
     )
     web: Text | None = _argument(
         None,
-        "recording (saved pages that replay offline) to crawl: a `.warc`, `.warc.gz` or "
-        "`.wacz` file, or the index of an [archive](../how-to/recordings.md#archives) (`.cdxj`, "
-        "`.idx`, `.parquet`). If the value is `INDEX,BASE`, BASE is the folder or URI of the WARC "
-        "files. The value `demo` is a synthetic web of 3,000 pages, and `demo:SCALE` has SCALE "
-        "times as many. The suffix `@VERSION`, as in `demo@2`, simulates a [later state of the "
-        "web](../how-to/recrawls.md#a-web-that-changes), in which some pages have changed. "
-        "A crawl of a recording needs no network, unless it is at a URI",
-        unset="`demo` if the critic is `models/demo` and `seeds` names no page of the live Web; "
-        "otherwise the live Web",
+        "recording (saved pages) to crawl instead of the live Web: a `.warc`, `.warc.gz` or "
+        "`.wacz` file, or an [index of WARC files](../how-to/recordings.md#archives) (`.cdxj`, "
+        "`.idx` or `.parquet`). In a value `web=INDEX,BASE`, BASE is the folder or URI of the "
+        "WARC files that the file INDEX lists. The value `web=demo` means a synthetic web of "
+        "3,000 pages, and `web=demo:10` means a synthetic web with ten times as many pages. The "
+        "suffix `@VERSION`, as in `web=demo@2`, simulates a [later state of a "
+        "recording](../how-to/recrawls.md#a-web-that-changes), in which some pages have changed. "
+        "A crawl of a recording needs a network only if the recording is stored at a URI",
+        unset="`demo` with the critic `models/demo`, unless `seeds` contains URLs of the live "
+        "Web; otherwise the live Web",
     )
     crawl_dir: Text | None = _argument(
         None,
-        "folder for the data of the crawl. If the folder contains a crawl, the command resumes "
-        "the crawl; otherwise the command starts a new crawl",
+        "folder for the data of the crawl. If the folder `crawl_dir` contains a crawl, the "
+        "command resumes the crawl; otherwise the command starts a new crawl",
         unset="`crawls/<topic>-<time>`",
     )
     stop: Annotated[StopExpression, STOP_EXPRESSION] = _argument(
         StopExpression(),
-        "[stop rules](../how-to/stopping.md), separated by commas. The rule `recall 0.9` limits "
-        "the estimated recall, and `targets 0.8` the recall certified by target pages. The rule "
-        "`next 100 < 0.1` limits the expected harvest rate of the next 100 fetches, and `time 8h` "
-        "the duration of this run (in `s`, `m`, `h` or `d`). The crawl stops when the first of "
-        "the stop rules is met. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop "
+        "[rules](../how-to/stopping.md) that stop the crawl, separated by commas. The rule "
+        "`recall 0.9` stops the crawl when the estimated recall reaches 0.9. The rule `targets "
+        "0.8` stops the crawl when the share of found target pages (argument `targets`) shows "
+        "that recall is at least 0.8. The rule `next 100 < 0.1` stops the crawl when the "
+        "expected harvest rate of "
+        "the next 100 fetches is below 0.1. The rule `time 8h` stops this run of the crawl after "
+        "8 hours (units: `s`, `m`, `h` and `d`). A crawl with several stop rules stops as soon "
+        "as any of the rules applies. The budget and the setting `FOCUSCRAWL_STAGNATION` can "
+        "also stop "
         "the crawl",
-        unset="none",
+        unset="no stop rule",
     )
     targets: Text | None = _argument(
         None,
-        "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): known "
-        "relevant pages that are no start pages. The share of target pages that the crawl finds "
-        "certifies its recall. The value has the same formats as `seeds`. A topic "
-        "definition lists target pages under the key `targets`",
-        unset="none",
+        "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): relevant pages "
+        "that you know and do not use as start pages. From the share of target pages that it "
+        "finds, the crawl computes a lower bound of its recall. The argument `targets` "
+        "accepts the same formats as the argument `seeds`. A topic definition lists target pages "
+        "under the key `targets`",
+        unset="no target pages",
     )
     random_state: WholeNumber = _argument(0, "seed of the random number generator")
     apprentice: Text | None = _argument(
         None,
-        "folder of an apprentice (link classifier) trained on an earlier crawl with `focuscrawl "
-        "apprentice train`; the apprentice continues to learn in the new crawl",
+        "folder of an apprentice (link classifier) that `focuscrawl apprentice train` has "
+        "trained on an earlier crawl. The apprentice continues to learn in the new crawl",
         unset="an untrained apprentice",
     )
     within: Text | None = _argument(
         None,
-        "folder of an earlier crawl: follow only URLs that the earlier crawl fetched, to measure "
-        "recall",
+        "folder of an earlier crawl. The new crawl follows only URLs that the earlier crawl "
+        "fetched, so that its recall can be measured",
         unset="no limit",
     )
     hosts: Annotated[tuple[str, ...], HOSTS] = _argument(
         (),
         "[hosts to crawl](../how-to/scope.md#scope), including their subdomains: host names "
         "separated by commas, or a file with one host name per line",
-        unset="all",
+        unset="all hosts",
     )
     deny: Patterns = _argument(
         (),
-        "[URL patterns to skip](../how-to/scope.md#scope): parts of URLs separated by commas, or "
-        "a file with one pattern per line. In a pattern, `*` matches any text, and `$` matches "
-        "the end of the URL. The argument `deny` does not apply to requests that your own "
-        "spider creates",
-        unset="none",
+        "[URL patterns to skip](../how-to/scope.md#scope): parts of URLs, separated by commas, "
+        "or a file with one pattern per line. In a URL pattern, `*` matches any text, and `$` "
+        "matches the end of the URL. The argument `deny` does not apply to requests that your "
+        "own spider creates",
+        unset="no pattern",
     )
     languages: Annotated[tuple[str, ...], LANGUAGES] = _argument(
         (),
-        "language codes of relevant pages, such as `en,de`; pages [in other "
-        "languages](../how-to/scope.md#scope) have relevance 0",
-        unset="all",
+        "codes of the languages in which a page can be relevant, such as `en,de`. Pages [in "
+        "languages](../how-to/scope.md#scope) that you do not list have the relevance 0",
+        unset="all languages",
     )
     max_depth: WholeNumber | None = _argument(
         None,
-        "largest depth of a fetched page: the number of [links from a start "
-        "page](../how-to/scope.md#scope)",
+        "maximum [number of links](../how-to/scope.md#scope) on the path from a start page to a "
+        "fetched page",
         unset="no limit",
     )
     discover: Annotated[tuple[str, ...], some_of("sitemaps", "feeds", "hreflang")] = _argument(
         (),
         "[additional sources of URLs](../how-to/scope.md#site-maps-feeds-translations), "
-        "separated by commas: `sitemaps` and `feeds` of hosts with relevant pages, and "
-        "`hreflang` (links to translations)",
-        unset="none",
+        "separated by commas: `sitemaps`, `feeds` or `hreflang` (links to translations). The "
+        "crawl reads the sitemaps and feeds of hosts with relevant pages",
+        unset="no additional source",
     )
     knowledge: Text | None = _argument(
         None,
         "[knowledge file](../how-to/recrawls.md) with the results of earlier crawls of the "
-        "topic; the strategies `apprentice` and `learnable` use the file",
-        unset="none",
+        "topic. Only the crawl strategies `apprentice` and `learnable` use the knowledge file",
+        unset="no knowledge file",
     )
 
     # settings only

@@ -36,9 +36,9 @@ _BY_CROSS_VALIDATION = ("cv", _CV_ACCURACY)
 
 @click.group()
 def apprentice() -> None:
-    """Train apprentices on finished crawls.
+    """Train apprentices on the links of finished crawls.
 
-    An apprentice predicts which links lead to relevant pages.
+    An apprentice is a link classifier, which predicts which links lead to relevant pages.
     """
 
 
@@ -47,16 +47,20 @@ def apprentice() -> None:
 @common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
 @click.option(
     "--web",
-    help="Recording (WARC file or index) from which the command reads the crawl's pages again.",
+    help="Recording (WARC file or index) from which the command reads the pages of the crawl "
+    "again.",
 )
 @click.option(
-    "--critic", help="Critic that judges pages read from --web.  [default: the crawl's critic]"
+    "--critic",
+    help="Critic (page classifier) that judges the pages in the recording --web.  [default: "
+    "the crawl's critic]",
 )
 @click.option(
     "--d-max",
     metavar="N|cv|cv-accuracy",
-    help="Maximum distance, in text nodes, between a link and the words used as its features: a "
-    "number, cv (chosen by cross-validated log loss) or cv-accuracy (chosen by accuracy).",
+    help="Use words as features of a link only up to this distance from the link, in text nodes. "
+    "With cv, a cross-validation chooses the distance by the log loss; with cv-accuracy, "
+    "by the accuracy.",
 )
 @click.option(
     "--options",
@@ -65,18 +69,21 @@ def apprentice() -> None:
     help="Options of the apprentice, as a JSON object.  [default: the options of the crawl]",
 )
 @click.option(
-    "--groups", metavar="A,B,...", help="Groups of link features to train on, separated by commas."
+    "--groups",
+    metavar="A,B,...",
+    help="Names of the groups of link features to train on, separated by commas.",
 )
 @click.option(
     "--learner",
     metavar="NAME",
-    help="Learner: logistic (logistic regression), regression (ridge regression) or nb (naive "
-    "Bayes).",
+    help="Learning algorithm: logistic (logistic regression), regression (ridge regression) or "
+    "nb (naive Bayes).",
 )
 @click.option(
     "--evidence",
     metavar="NAME",
-    help="Links to train on for each URL: `all` links to the URL, or only the `first` link found.",
+    help="For each URL, train on all links to the URL (`all`), or only on the link that the "
+    "crawl found first (`first`).",
 )
 def train(
     *,
@@ -89,14 +96,15 @@ def train(
     groups: str | None,
     **learner_and_evidence: str | None,
 ) -> None:
-    """Train an apprentice on the crawl in CRAWL_DIR and save the apprentice in --out.
+    """Train an apprentice on the crawl in CRAWL_DIR.
 
     By default, the new apprentice has the same options as the apprentice of the crawl. To change
-    options, give --options in the format of the setting FOCUSCRAWL_STRATEGY_OPTIONS.
+    options of the apprentice, use --options with a JSON object, as in the setting
+    FOCUSCRAWL_STRATEGY_OPTIONS.
 
-    If the crawl's store lacks link features, training reads the crawl's pages again from --web.
-    Link features are missing if the crawl did not use the strategy apprentice, or if --groups or
-    --d-max asks for more features than the crawl used.
+    If the crawl did not store all link features, the command reads the pages of the crawl again
+    from the recording --web. Link features are missing if the crawl used another strategy than
+    `apprentice`, or if --groups or --d-max selects features that the crawl did not use.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links

@@ -35,19 +35,25 @@ _WIDTH = 90  # characters of a printed URL
 @click.option(
     "--critic",
     required=True,
-    help="Critic that judges the pages: a folder, a name in models/, or module:callable.",
+    help="Critic (page classifier) that judges the pages: a folder, a name in models/, or a "
+    "Python callable (module:callable).",
 )
 @click.option(
     "--topic",
-    help="Relevant classes of the critic, separated by commas.  [default: the topic of a critic "
-    "that was trained on keywords or on good and bad pages]",
+    help="Relevant classes of the critic, separated by commas.  [default: the topic of the "
+    "critic, if the critic has a single topic]",
 )
 @common_options.float_option(
-    "--min-relevance", "Pages with a lower relevance (0 to 1) are off-topic.", 0.5, max=1
+    "--min-relevance",
+    "Pages with a relevance below this number (0 to 1) are off-topic.",
+    0.5,
+    max=1,
 )
 @common_options.top_option()
-@common_options.path_option("--csv", "CSV file for a table of all pages, least relevant first.")
-@common_options.path_option("--hosts", "CSV file for a table of all hosts.")
+@common_options.path_option(
+    "--csv", "Also write a table of all pages, least relevant first, to this CSV file."
+)
+@common_options.path_option("--hosts", "Also write a table of all hosts to this CSV file.")
 @common_options.processes_option("Number of processes that parse and judge pages.")
 def audit(
     *,
@@ -62,8 +68,8 @@ def audit(
 ) -> None:
     """List the off-topic pages of a recording, and the hosts with the most off-topic pages.
 
-    WEB is a WARC file, a WACZ file or an index. The command judges HTML pages with a critic, and
-    changes nothing in the recording.
+    WEB is a WARC file, a WACZ file or an index of WARC files. The command judges the HTML pages of
+    the recording with a critic. The command does not change the recording.
 
     \b
     focuscrawl audit collection.warc.gz --critic models/cycling --csv pages.csv

@@ -37,24 +37,30 @@ _LONGEST_CHUNK = 10_000_000  # characters
     "Export file (.parquet, .jsonl, .csv, .warc.gz or .wacz), or a new folder for Markdown files."
 )
 @common_options.float_option(
-    "--min-relevance", "Lowest relevance (0 to 1) of exported pages.", 0.5, max=1
+    "--min-relevance",
+    "Export only pages whose relevance (0 to 1) is at least this number.",
+    0.5,
+    max=1,
 )
 @click.option(
     "--language",
     metavar="CODES",
-    help="Languages of exported pages, separated by commas: en,de.  [default: all languages]",
+    help="Export only pages in these languages: language codes separated by commas, such as "
+    "en,de.  [default: all languages]",
 )
 @click.option(
     "--extractor",
     type=click.Choice(EXTRACTORS),
     default=EXTRACTORS[0],
     show_default=True,
-    help="Library that extracts the main text: trafilatura is better, resiliparse is faster.",
+    help="Library that extracts the main text of pages: trafilatura (more accurate) or "
+    "resiliparse (faster).",
 )
 @click.option("--near-duplicates", is_flag=True, help="Also export near-duplicate pages.")
 @common_options.integer_option(
     "--chunk",
-    "Also split texts into chunks of at most N characters, for retrieval systems; 0: no chunks.",
+    "Also write the text of each page in chunks of at most N characters, for retrieval systems; "
+    "0: no chunks.",
     0,
     least=0,
     most=_LONGEST_CHUNK,
@@ -62,12 +68,17 @@ _LONGEST_CHUNK = 10_000_000  # characters
 @click.option(
     "--links",
     is_flag=True,
-    help="Also export links between exported pages and between their hosts, as edge lists.",
+    help="Also export the links between the exported pages, and the links between the hosts of "
+    "the exported pages, as edge lists.",
 )
 @click.option(
-    "--web", help="Recording (WARC file or index) of pages that are missing in the crawl folder."
+    "--web",
+    help="Recording (WARC file or index) from which the command reads pages that are "
+    "missing in the crawl folder.",
 )
-@common_options.processes_option("Number of processes that extract text.")
+@common_options.processes_option(
+    "Number of processes that extract text from pages at the same time."
+)
 def collect(
     *,
     crawl_dir: str,
@@ -81,9 +92,10 @@ def collect(
     web: str | None,
     processes: int,
 ) -> None:
-    """Export the main text of a crawl's relevant pages without duplicates; write a datasheet.
+    """Export the main text of the relevant pages of a crawl, without duplicate pages.
 
-    The command reads the pages from the crawl's recording, even while the crawl is running.
+    The command also writes a datasheet, which describes the exported pages. The command reads the
+    pages from the recording of the crawl. You can run the command while the crawl is running.
 
     \b
     focuscrawl collect crawls/cycling --language en --out cycling.parquet

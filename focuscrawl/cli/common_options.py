@@ -38,7 +38,7 @@ SETTINGS = click.option(
     "settings",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Scrapy setting of the crawl; repeatable.",
+    help="Scrapy setting of the crawl, such as DOWNLOAD_DELAY=2; repeatable.",
 )
 DEFINITION = click.argument("definition", metavar="TOPIC.toml", type=PATH)
 STUDY = click.argument("study_file", metavar="STUDY.toml", type=PATH)
@@ -47,10 +47,12 @@ BOOKMARKS = click.option(
     "--bookmarks",
     type=PATH,
     metavar="FILE",
-    help="Browser bookmarks file (bookmarks.html) with pages on the topic.",
+    help="File of browser bookmarks (bookmarks.html) of pages on the topic.",
 )
 BOOKMARK_FOLDER = click.option(
-    "--folder", metavar="NAME", help="Use only the bookmarks in the bookmark folder NAME."
+    "--folder",
+    metavar="NAME",
+    help="With --bookmarks: use only the bookmarks in the bookmark folder NAME.",
 )
 WORDS = click.option(
     "--words", metavar="PHRASES", help="Phrases that describe the topic, separated by commas."
@@ -61,10 +63,13 @@ DESCRIPTION = click.option(
     help="Description of the topic: one paragraph, or a text file that contains the paragraph.",
 )
 NAME = click.option(
-    "--name", metavar="CLASS", help="Name of the critic's class for the topic.  [default: /good]"
+    "--name",
+    metavar="CLASS",
+    help="Name of the class that the critic predicts for relevant pages.  [default: /good]",
 )
 EXAMPLES_WEB = (
-    "Recording with the pages to read: a .warc, .warc.gz or .wacz file, an index, or `demo`."
+    "Recording that contains the pages: a .warc, .warc.gz or .wacz file, an index of WARC files, "
+    "or `demo` (a synthetic web)."
 )
 _SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
 
@@ -129,7 +134,7 @@ def seconds_option(
 
 
 def top_option(
-    text: str = "Number of rows in each printed list.",
+    text: str = "Maximum number of rows in each list that the command prints.",
 ) -> Callable[[Decorated], Decorated]:
     """Return the click option ``--top``, the number of rows that a command prints."""
     return integer_option("--top", text, 10)

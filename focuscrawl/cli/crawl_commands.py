@@ -31,22 +31,23 @@ _POLL_INTERVAL = 0.2  # seconds
 
 _CRAWL = click.argument("crawl", metavar="CRAWL_DIR")
 _WAIT = common_options.seconds_option(
-    "--wait", "Maximum time to wait until the crawl reacts to the command.", 60.0
+    "--wait", "Maximum number of seconds that the command waits until the crawl reacts.", 60.0
 )
 
 
 @click.command()
 @click.argument("crawls", metavar="CRAWL_DIR...", nargs=-1, required=True)
 @common_options.seconds_option(
-    "--every", "Time between two updates of the status on a terminal.", 2.0, least=0.1
+    "--every", "Number of seconds between two updates of the status on a terminal.", 2.0, least=0.1
 )
 @click.option("--once", is_flag=True, help="Print the status only once, even on a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON for each crawl.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
     """Show the fetch rate, the harvest rate and the delays of crawls.
 
-    On a terminal, the status is updated until all crawls have stopped or you press Ctrl-C. The
-    command only reads the stores (databases) of the crawls and does not slow the crawls down.
+    On a terminal, the command updates the status until all crawls have stopped or you press
+    Ctrl-C. The command only reads the databases of the crawls, so the command does not slow the
+    crawls down.
     """
     if as_json:
         for crawl in crawls:
@@ -93,9 +94,10 @@ def _show(statuses: _Statuses, printed_lines: int, *, live: bool) -> int:
 def why(crawl_dir: str, url: str) -> None:
     """Explain why a URL was fetched, is queued, or was skipped.
 
-    The command prints the position of the URL in the frontier, the score of the URL, the links to
-    the URL with their scores, the path from the start page, and the features that raised or
-    lowered the score.
+    The command prints the score of the URL, and the features that raised or lowered the score. The
+    command also prints the position of the URL in the frontier (queue of URLs), and the path of
+    links from a start page to the URL. The command lists the links to the URL, with the score of
+    each link.
     """
     with closing(open_store(crawl_dir)) as store:
         click.echo(Explanation.of(store, url).text())
@@ -105,10 +107,10 @@ def why(crawl_dir: str, url: str) -> None:
 @_CRAWL
 @_WAIT
 def pause(crawl: str, wait: float) -> None:
-    """Pause the crawl in CRAWL_DIR until it is resumed.
+    """Pause the crawl in CRAWL_DIR until you resume the crawl with `focuscrawl resume`.
 
-    A paused crawl finishes the requests in progress and starts no new requests. A paused crawl
-    stays paused if its process is restarted.
+    A paused crawl finishes the requests in progress and starts no new requests. If you restart the
+    process of a paused crawl, the crawl stays paused.
     """
     controlled_crawl = open_control(crawl)
     controlled_crawl.send(Command.PAUSE)
@@ -157,7 +159,7 @@ def stop(crawl: str, wait: float) -> None:
 @click.argument("budget", type=click.IntRange(min=0))
 @_WAIT
 def extend(crawl: str, budget: int, wait: float) -> None:
-    """Set the total budget of the running crawl in CRAWL_DIR to BUDGET fetches (0: no limit).
+    """Set the budget of the running crawl in CRAWL_DIR to a total of BUDGET fetches (0: no limit).
 
     To extend a stopped crawl, repeat the command that started the crawl, with -a budget=BUDGET.
     """

@@ -83,17 +83,26 @@ _SHOWN = 10  # confusions printed; examples of `critic quality` that may be misl
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def critic() -> None:
-    """Train and check critics. A critic judges whether a page is on the topic."""
+    """Train and check critics.
+
+    A critic is a classifier that judges whether a page is on a topic.
+    """
 
 
 @critic.command()
 @click.argument("labels", required=False)
 @click.option("--web", help=common_options.EXAMPLES_WEB)
-@click.option("--out", metavar="FOLDER", required=True, help="Folder to write: models/NAME.")
+@click.option(
+    "--out",
+    metavar="FOLDER",
+    required=True,
+    help="Folder in which the command saves the critic, such as models/NAME.",
+)
 @click.option(
     "--kind",
     metavar="KIND",
-    help="Kind of critic: discriminative, flat, hierarchical or words.  [default: discriminative]",
+    help="Kind of critic: discriminative (logistic regression), flat or hierarchical (naive "
+    "Bayes), or words (trained on phrases only).  [default: discriminative]",
 )
 @topic_examples_options
 @example_crawl_options
@@ -101,14 +110,20 @@ def critic() -> None:
     "--min-examples",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Merge each topic of a Dmoz dump that has fewer than N examples into its parent topic.  "
-    "[default: 300 if at least 100 classes remain, else 1]",
+    help="In a Dmoz dump, merge topics that have fewer than N examples into their parent topics.  "
+    "[default: 300 if at least 100 classes remain, otherwise 1]",
 )
-@common_options.integer_option("--max-examples", "Maximum number of examples per topic.", 300)
+@common_options.integer_option(
+    "--max-examples", "Maximum number of training examples for each topic.", 300
+)
 @click.option("--uniform-prior", is_flag=True, help="Give all classes the same prior probability.")
-@click.option("--calibrate", is_flag=True, help="Calibrate the probabilities of the critic.")
+@click.option(
+    "--calibrate", is_flag=True, help="Calibrate the probabilities that the critic predicts."
+)
 @common_options.random_state_option()
-@click.option("--force", is_flag=True, help="Replace an existing critic.")
+@click.option(
+    "--force", is_flag=True, help="Replace a critic that is already in the folder --out."
+)
 def train(
     *,
     labels: str | None,
@@ -120,16 +135,20 @@ def train(
     settings: tuple[str, ...],
     **training: Any,
 ) -> None:
-    """Train a critic on example pages and save the critic in --out.
+    """Train a critic on example pages.
 
-    For a critic of several topics, LABELS is a file of examples: a CSV file with the columns
-    url,topic[,split], or a Dmoz dump (content.rdf.u8 or .gz). Rows with the split `test` are
-    reserved for `critic check`. For a critic of a single topic, give one or more of --words,
-    --description, --good, --bookmarks and --bad instead of LABELS.
+    For a critic of several topics, give a file LABELS that lists example pages. LABELS is a CSV
+    file with the columns url, topic and (optionally) split, or a dump of the web directory Dmoz
+    (content.rdf.u8 or .gz). The command does not train on rows with the value `test` in the column
+    split; `focuscrawl critic check` uses these rows.
 
-    The command reads all pages from the recording --web, such as a WARC file. For a single topic,
-    other pages of the recording serve as off-topic examples. Without --web, a polite crawl fetches
-    the example pages and other pages and saves them in --crawl-dir.
+    For a critic of a single topic, give one or more of the options --words, --description, --good,
+    --bookmarks and --bad instead of LABELS.
+
+    The command reads the example pages from the recording --web, such as a WARC file. For a critic
+    of a single topic, the command uses other pages of the recording as off-topic examples. Without
+    --web, the command fetches the example pages and other pages with a polite crawl, and saves the
+    pages in the folder --crawl-dir.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
@@ -224,38 +243,42 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @click.option(
     "--labels",
     metavar="FILE",
-    help="CSV file of labelled pages with the columns url,topic[,split].",
+    help="CSV file of labelled pages, with the columns url, topic and (optionally) split.",
 )
 @click.option("--web", required=True, help=common_options.EXAMPLES_WEB)
 @click.option(
     "--topic",
     metavar="TOPICS",
-    help="Topics in --labels to check, separated by commas. With --topic, the command only "
-    "checks whether the critic recognises pages on these topics.",
+    help="Topics to check, separated by commas: values of the column topic in the file --labels. "
+    "With --topic, the command only checks whether the critic recognises pages on the topics "
+    "that you list.",
 )
 @click.option(
     "--focus",
     metavar="CLASSES",
-    help="Classes of the critic that count as relevant.  [default: the names in --topic]",
+    help="Classes of the critic that count as relevant, separated by commas.  [default: the "
+    "classes with the names in --topic]",
 )
 @click.option(
     "--calibrated/--raw",
     default=None,
-    help="Use calibrated or raw probabilities.  [default: as the critic was trained]",
+    help="Use the calibrated or the raw probabilities of the critic.  [default: the choice made "
+    "when the critic was trained]",
 )
 @click.option(
     "--wrong",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Without --labels: number of off-topic pages that you found among the pages "
-    "printed by the previous check. The command computes the precision from this number.",
+    help="Without --labels: of the pages that the previous check listed as relevant, how many "
+    "you found to be off-topic. The command computes the precision of the critic from "
+    "the number of off-topic pages.",
 )
 @click.option(
     "--csv",
     "table",
     type=common_options.PATH,
     metavar="FILE",
-    help="CSV file for the label and the predicted class of every page.",
+    help="Also write the label and the predicted class of every page to this CSV file.",
 )
 def check(
     *,
@@ -268,16 +291,17 @@ def check(
     wrong: int | None,
     table: Path | None,
 ) -> None:
-    """Check CRITIC on labelled pages.
+    """Measure the accuracy of the critic CRITIC on labelled pages.
 
-    CRITIC is a folder, a name in models/, or a Python callable (module:callable).
+    CRITIC is the folder of a critic, a name in models/, or a Python callable (module:callable).
 
-    The check uses the rows of --labels with the split `test`. If no row has the split `test`, the
-    check uses the rows that the critic was not trained on. With --topic, the critic predicts that
-    a page is on the topic if the relevance exceeds 0.5.
+    The command checks the critic on the rows of the file --labels that have the value `test` in
+    the column split. If no row of --labels has the value `test`, the command uses all rows that
+    the critic was not trained on. With --topic, a page counts as relevant if the critic gives the
+    page a relevance above 0.5.
 
-    A critic trained on keywords or on good and bad pages needs no --labels: the check is a
-    cross-validation on the critic's examples.
+    If the critic was trained on keywords, or on good and bad pages, you can leave out --labels.
+    Without --labels, the command cross-validates the critic on its training examples.
 
     \b
     focuscrawl critic check models/birds --web pages.warc
@@ -507,29 +531,32 @@ def _join_words(words: Sequence[str]) -> str:
     "--topic",
     metavar="CLASSES",
     required=True,
-    help="Relevant classes of the critic, separated by commas.",
+    help="Classes of the critic that are relevant, separated by commas.",
 )
 @click.option(
     "--web",
     "webs",
     multiple=True,
-    help="Recording (WARC file or index) with the examples of the critic; repeatable.",
+    help="Recording (WARC file or index) that contains the training examples of the critic; "
+    "repeatable.",
 )
 @click.option(
     "--before",
     metavar="CRITIC",
-    help="Earlier critic to compare with CRITIC on the examples that only CRITIC was trained on.",
+    help="Earlier critic to compare with CRITIC. The comparison uses only examples that the "
+    "earlier critic was not trained on.",
 )
-@common_options.path_option("--out", "JSON file for all results.")
+@common_options.path_option("--out", "Also write all results to this JSON file.")
 def quality(
     *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
 ) -> None:
-    """Measure the quality of CRITIC by cross-validation on its examples.
+    """Cross-validate the critic CRITIC on its training examples.
 
-    The results are precision and recall at relevance 0.5, a reliability table, confused
-    classes, the words with the largest weights, and examples that may be mislabelled. A few-shot
-    critic stores the words of its examples, and needs no --web. For other critics, the command
-    reads the example pages from the recording --web.
+    The command prints the precision and recall of the critic at a relevance threshold of 0.5, and
+    a reliability table. The command also prints the classes that the critic confuses, the words
+    with the largest weights, and examples that may be mislabelled. For a few-shot critic (trained
+    on a few examples), you need no --web, because the critic stores the words of the examples. For
+    any other critic, the command reads the example pages from the recording --web.
 
     \b
     focuscrawl critic quality models/birds --topic /good

@@ -66,7 +66,9 @@ _RECORDING_SETTINGS = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
 def example_crawl_options(command: Command) -> Command:
     """Add the options for crawling example pages and other pages if ``--web`` is not given."""
     others = common_options.integer_option(
-        "--others", "Without --web: number of pages to fetch in addition to the examples.", 200
+        "--others",
+        "Without --web: number of additional pages to fetch as off-topic examples.",
+        200,
     )
     return others(crawl_folder_options(command))
 
@@ -76,8 +78,8 @@ def crawl_folder_options(command: Command) -> Command:
     crawl_dir = click.option(
         "--crawl-dir",
         metavar="FOLDER",
-        help="Without --web: folder for the crawl that fetches the pages.  [default: "
-        "crawls/NAME-TIME]",
+        help="Without --web: folder in which the command saves the pages that it fetches.  "
+        "[default: crawls/NAME-TIME]",
     )
     return crawl_dir(common_options.SETTINGS(command))
 
@@ -338,10 +340,14 @@ def topic_examples_options(command: Command) -> Command:
     @common_options.WORDS
     @common_options.DESCRIPTION
     @click.option(
-        "--good", metavar="FILE", help="File of URLs of relevant pages, one URL per line."
+        "--good",
+        metavar="FILE",
+        help="Text file with the URLs of relevant pages, one URL per line.",
     )
     @click.option(
-        "--bad", metavar="FILE", help="File of URLs of off-topic pages, one URL per line."
+        "--bad",
+        metavar="FILE",
+        help="Text file with the URLs of off-topic pages, one URL per line.",
     )
     @common_options.BOOKMARKS
     @common_options.BOOKMARK_FOLDER

@@ -65,15 +65,20 @@ _NO_CHANGE = "No page was judged, so nothing was changed"
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
 _WEB = click.option(
     "--web",
-    help="Recording (WARC file or index) of pages and examples that are missing in the crawl "
-    "folder.",
+    help="Recording (WARC file or index) from which the command reads pages and examples that "
+    "are missing in the crawl folder.",
 )
-_NUMBER = common_options.integer_option("--n", "Number of pages to judge.", 20)
+_NUMBER = common_options.integer_option(
+    "--n", "Maximum number of pages that the command chooses for judgement.", 20
+)
 _OUT = common_options.path_option(
-    "--out", "CSV file to which the command writes the pages to judge."
+    "--out",
+    "Do not ask for verdicts on the terminal; write the chosen pages to this CSV file, "
+    "in which you enter your verdicts.",
 )
 _ANSWERS = common_options.path_option(
-    "--answers", "CSV file written by --out, in which you have entered your verdicts."
+    "--answers",
+    "Read your verdicts from this CSV file, which an earlier command with --out has written.",
 )
 
 
@@ -82,11 +87,12 @@ _ANSWERS = common_options.path_option(
 @common_options.DEFINITION
 @_WEB
 def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
-    """Apply the topic definition TOPIC.toml to the crawl in CRAWL_DIR.
+    """Apply the topic definition TOPIC.toml to a crawl.
 
-    The command trains a critic, judges the pages of the crawl again and re-scores the queued URLs.
-    A running crawl judges its pages and re-scores its queued URLs itself, before its next fetch.
-    To resume a stopped crawl, repeat the command that started the crawl.
+    The command trains a critic (page classifier), judges the fetched pages of the crawl again, and
+    computes new scores of the queued URLs. If the crawl is running, the crawl itself judges the
+    pages again and computes the new scores, before its next fetch. To resume a stopped crawl,
+    repeat the command that started the crawl.
     """
     wanted, path = read_definition(definition), crawl_dir / DEFINITION_FILE
     before = read_definition(path) if path.exists() else wanted
@@ -106,11 +112,11 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.argument("topic", metavar="CLASS")
 @_WEB
 def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
-    """Add CLASS to the relevant classes of the crawl in CRAWL_DIR.
+    """Add the class CLASS to the relevant classes of a crawl.
 
-    CLASS is a class of the crawl's critic, for example a class that the crawl proposed in a
-    warning. The subclasses of CLASS become relevant as well. The crawl judges its pages again and
-    re-scores its queued URLs.
+    CLASS is a class of the critic of the crawl, for example a class that the crawl proposed in a
+    warning. The subclasses of CLASS become relevant as well. The crawl judges its fetched pages
+    again, and computes new scores of the queued URLs.
 
     \b
     focuscrawl topic mark crawls/funds /Business/Investing
@@ -142,7 +148,9 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     "definition",
     type=common_options.PATH,
     metavar="TOPIC.toml",
-    help=f"Topic definition, created if missing.  [default: CRAWL_DIR/{DEFINITION_FILE}]",
+    help="Topic definition to which the command adds the verdicts; the command creates a missing "
+    "file.  "
+    f"[default: CRAWL_DIR/{DEFINITION_FILE}]",
 )
 @_NUMBER
 @click.option(
@@ -151,8 +159,8 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     type=click.Choice(list(KINDS)),
     default=[DEFAULT_KIND],
     show_default=True,
-    help="Kind of pages to judge; repeatable. Pages of different kinds alternate in the list of "
-    "pages to judge.",
+    help="Kind of pages that the command chooses for judgement; repeatable. If you give several "
+    "kinds, the command chooses pages of each kind in turn.",
 )
 @_OUT
 @_ANSWERS
@@ -160,11 +168,14 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     "--teacher",
     "endpoint",
     metavar="URL",
-    help="Address of an OpenAI-compatible language model that judges the pages: https://host/v1.",
+    help="URL of an OpenAI-compatible API, such as https://host/v1, whose language model judges "
+    "the pages.",
 )
-@click.option("--model", metavar="NAME", help="Name of the language model of --teacher.")
+@click.option("--model", metavar="NAME", help="Name of the language model at the URL --teacher.")
 @common_options.integer_option(
-    "--per-minute", "Maximum number of requests per minute to the language model.", 60
+    "--per-minute",
+    "Maximum number of requests that the command sends to the language model per minute.",
+    60,
 )
 @_WEB
 def suggest_command(
@@ -180,15 +191,16 @@ def suggest_command(
     per_minute: int,
     web: str | None,
 ) -> None:
-    """Choose pages of the crawl in CRAWL_DIR that you judge; apply your verdicts to the crawl.
+    """Ask you to judge pages of a crawl, and apply your verdicts.
 
-    By default, the command chooses pages with an uncertain relevance that differ from pages judged
-    before. With the option --kind, the command chooses top hubs, top authorities, or pages whose
-    neighbours in the link graph contradict the critic.
+    By default, the command chooses pages whose relevance is uncertain, and which differ from the
+    pages that you have already judged. With the option --kind, the command chooses top hubs, top
+    authorities, or pages whose relevance differs from the relevance of the pages that they
+    link to.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
-    --teacher. The environment variable FOCUSCRAWL_TEACHER_KEY contains the API key of
-    --teacher (a language model). The command also works while the crawl is running.
+    --teacher. If the language model --teacher needs an API key, set the environment variable
+    FOCUSCRAWL_TEACHER_KEY. You can run the command while the crawl is running.
 
     \b
     focuscrawl topic suggest crawls/cycling
@@ -249,14 +261,16 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 @common_options.DEFINITION
 @click.option(
     "--web",
-    help="Recording (WARC file or index) with the pages, if TOPIC.toml names no recording.",
+    help="Recording (WARC file or index) that contains the pages, if TOPIC.toml names no "
+    "recording.",
 )
 @click.option(
     "--crawl",
     "crawls",
     multiple=True,
     metavar="CRAWL_DIR",
-    help="Folder of a crawl whose links show which pages link to the examples; repeatable.",
+    help="Folder of a crawl in which the command looks for pages that link to the example pages; "
+    "repeatable.",
 )
 @_NUMBER
 @_OUT
@@ -272,14 +286,16 @@ def neighbours_command(
     answers: Path | None,
     **crawl_options: Any,
 ) -> None:
-    """Propose further examples: pages that link to, or are linked from, those in TOPIC.toml.
+    """Propose further examples for TOPIC.toml by following links.
 
-    Candidates are pages that good pages or start pages link to. With --crawl, pages that link to
-    good pages or start pages are candidates as well. You judge the most relevant candidates on the
-    terminal, or in a CSV file with --out and --answers. The command adds your verdicts to
+    The command follows the links on the good pages and start pages in TOPIC.toml, and proposes
+    the most relevant linked pages. With --crawl, the command also proposes pages that link to
+    good pages or start pages. You judge the proposed pages on the terminal. To judge them in a
+    CSV file instead, use --out and then --answers. The command adds your verdicts to
     TOPIC.toml.
 
-    Without --web and --crawl, a polite crawl fetches the pages and saves them in --crawl-dir.
+    Without --web and --crawl, the command fetches the pages with a polite crawl, and saves the
+    pages in the folder --crawl-dir.
 
     \b
     focuscrawl topic neighbours cycling.toml

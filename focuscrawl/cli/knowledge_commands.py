@@ -35,7 +35,7 @@ _URL = 90  # characters
 
 @click.group()
 def knowledge() -> None:
-    """Save the results of crawls of a topic in a knowledge file for the next crawl."""
+    """Save the results of crawls of a topic in a knowledge file, which later crawls can use."""
 
 
 @knowledge.command(name="learn")
@@ -50,11 +50,12 @@ def knowledge() -> None:
     "--out", "Knowledge file to create or update.  [default: knowledge/TOPIC.db]"
 )
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
-    """Add finished crawls of a topic to a knowledge file; give the oldest crawl first.
+    """Add the results of finished crawls to a knowledge file.
 
-    If the knowledge file exists, the command adds the results of the crawls to the file. The
-    command saves the knowledge file after adding each crawl; an error does not damage the saved
-    file. Crawls that the knowledge file already contains are skipped.
+    Give the folders of the crawls in the order in which the crawls ran. If the knowledge file does
+    not exist, the command creates the file. The command saves the knowledge file after each added
+    crawl; a later error does not damage the file. The command skips crawls that the knowledge file
+    already contains.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
@@ -117,7 +118,10 @@ def _describe_update(update: UpdateCounts) -> str:
 @click.argument("urls", metavar="[URL...]", nargs=-1)
 @common_options.top_option()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
-    """Print a summary of a knowledge file, or what the file contains about each given URL."""
+    """Print a summary of the knowledge file FILE.
+
+    If you give URLs, the command prints what the knowledge file contains about each URL instead.
+    """
     with closing(Knowledge(file)) as known:
         for url in urls:
             click.echo("\n".join(_describe_url(known, url)))
@@ -186,22 +190,26 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     "--budget", metavar="N", required=True, help="Maximum number of fetches; 0: no limit."
 )
 @common_options.path_option(
-    "--knowledge", "Knowledge file of the topic.  [default: knowledge/TOPIC.db]"
+    "--knowledge",
+    "Knowledge file, which contains the results of earlier crawls of the topic.  "
+    "[default: knowledge/TOPIC.db]",
 )
 @click.option(
     "--critic",
-    help="Critic that judges the pages.  [default: the critic of the knowledge file; for the "
-    "first crawl: models/demo]",
+    help="Critic (page classifier) that judges the pages.  [default: the critic of the earlier "
+    "crawls; for the first crawl: models/demo]",
 )
 @click.option(
     "--seeds",
     metavar="URLS|FILE",
-    help="Start pages of the first crawl: URLs or a file of URLs.  "
-    "[default: the critic's examples]",
+    help="Start pages of the first crawl: URLs or a file of URLs.  [default: the critic's "
+    "training pages on the topic]",
 )
 @click.option("--web", help="Recording (WARC file or index) to crawl.  [default: the live Web]")
 @click.option(
-    "--crawl-dir", metavar="FOLDER", help="Folder of the crawl.  [default: crawls/TOPIC-TIME]"
+    "--crawl-dir",
+    metavar="FOLDER",
+    help="Folder for the data of the crawl.  [default: crawls/TOPIC-TIME]",
 )
 @common_options.SETTINGS
 def recrawl(
@@ -215,11 +223,12 @@ def recrawl(
     crawl_dir: str | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Crawl TOPIC again for new and changed pages, and update the knowledge file.
+    """Crawl the topic TOPIC again to find new and changed pages.
 
-    Without a knowledge file, the command runs an ordinary first crawl. With a knowledge file, the
-    crawl uses conditional requests to fetch known pages that have probably changed, and follows
-    new links. At the end, the command adds the results of the crawl to the knowledge file.
+    If the topic has no knowledge file, the command runs a first crawl. If the topic has a
+    knowledge file, the command uses conditional requests to fetch known pages that have probably
+    changed. The new crawl also follows links that earlier crawls did not find. After the crawl,
+    the command adds the results of the crawl to the knowledge file.
 
     \b
     focuscrawl recrawl /Sports/Cycling --budget 500 --critic models/cycling

@@ -40,14 +40,16 @@ def lab() -> None:
 @click.option(
     "--keep/--tidy",
     default=False,
-    help="Keep the folder of every crawl (--keep), or only a table of its fetches (--tidy).  "
-    "[default: --tidy]",
+    help="Keep all data of every crawl (--keep), or only a table of the fetches of the crawl "
+    "(--tidy).  [default: --tidy]",
 )
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
-    """Run a crawl for each combination of web, topic, start pages and strategy in STUDY.toml.
+    """Run the crawls of the study that STUDY.toml describes.
 
-    After an interruption, repeat the command to run the missing crawls. The command writes the
-    results to fetches.parquet, runs.parquet and tables.md in the folder --out.
+    The command runs one crawl for each combination of a recording, a topic, start pages and a
+    crawl strategy in the study. After an interruption, repeat the command to run the missing
+    crawls. The command writes the results to fetches.parquet, runs.parquet and tables.md in the
+    folder --out.
     """
     check_output_folder(out)
     study = read_study(study_file)
@@ -108,13 +110,13 @@ def crawl_with_progress(
     type=click.Choice(["yes", "no"]),
     default="no",
     show_default=True,
-    help="Open the report in the browser.",
+    help="Whether to open the report in the browser.",
 )
 def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
-    """Write a report with tables and figures on the results of `lab run` in the folder DIR.
+    """Write a report on the results of `focuscrawl lab run`.
 
-    The report is one HTML file, report.html, that contains all figures; the figures are also
-    written as PNG files.
+    The command reads the results from the folder DIR. The report is the HTML file report.html,
+    which contains all tables and figures. The command also writes each figure to a PNG file.
     """
     results = Results.open(folder)
     files = report_files(results, csv=csv)

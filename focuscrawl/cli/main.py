@@ -21,24 +21,24 @@ _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@
 
 #: subcommand: (module, imported only when the subcommand is called; one-line help)
 _SUBCOMMANDS = {
-    "apprentice": ("cli.apprentice_command", "Train apprentices on finished crawls."),
+    "apprentice": ("cli.apprentice_command", "Train link classifiers on finished crawls."),
     "audit": ("cli.audit_command", "Find off-topic pages of a recording."),
     "collect": ("cli.collect_command", "Export relevant pages of a crawl with their text."),
     "corpus": ("commands.corpus_command", "Create a corpus of pages from keywords."),
-    "crawl": ("commands.anywhere", "Crawl pages of a topic."),
-    "critic": ("cli.critic_commands", "Train and check critics."),
+    "crawl": ("commands.anywhere", "Crawl the Web for pages on a topic."),
+    "critic": ("cli.critic_commands", "Train and check critics (page classifiers)."),
     "distill": ("cli.report_commands", "List the hubs and authorities of a crawl."),
     "extend": ("cli.crawl_commands", "Change the budget of a running crawl."),
-    "knowledge": ("cli.knowledge_commands", "Learn from crawls for the next crawl of a topic."),
-    "lab": ("cli.lab_commands", "Compare strategies on recordings of the Web."),
+    "knowledge": ("cli.knowledge_commands", "Save what crawls found for later crawls of a topic."),
+    "lab": ("cli.lab_commands", "Compare crawl strategies on recordings of the Web."),
     "new": ("cli.new_command", "Create a project: settings, topic, start pages."),
-    "paths": ("cli.paths_commands", "Learn paths to goal pages; find goal pages on sites."),
+    "paths": ("cli.paths_commands", "Learn link paths to goal pages; find goal pages."),
     "pause": ("cli.crawl_commands", "Pause a running crawl."),
-    "plan": ("commands.plan", "Check start pages; estimate time and disk."),
+    "plan": ("commands.plan", "Check start pages; estimate time and disk space."),
     "recrawl": ("cli.knowledge_commands", "Crawl a topic again for new and changed pages."),
     "report": ("cli.report_commands", "Summarise crawls and draw their curves."),
     "resume": ("cli.crawl_commands", "Resume a paused crawl."),
-    "rounds": ("cli.rounds_command", "Crawl in rounds, on one machine or a cluster."),
+    "rounds": ("cli.rounds_command", "Crawl in batches, on one machine or a cluster."),
     "status": ("cli.crawl_commands", "Show the progress of crawls."),
     "stop": ("cli.crawl_commands", "Stop a running crawl."),
     "studio": ("cli.studio_command", "Manage topics and crawls in a browser."),
@@ -121,4 +121,4 @@ def _find_store_damage() -> UserError | None:
 @click.group(cls=_LazyCommands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="focuscrawl")
 def main() -> None:
-    """Crawl the pages of a topic; train critics; write reports on crawls; export pages."""
+    """Crawl the Web for pages on a topic, and export the relevant pages."""

@@ -64,10 +64,10 @@ FILES = {
 @click.command()
 @click.argument("folder", metavar="DIR", type=common_options.PATH)
 def new(*, folder: Path) -> None:
-    """Create a Scrapy project in DIR, with settings, a topic definition and start pages.
+    """Create a Scrapy project with settings, a topic definition and start pages in the folder DIR.
 
-    The new project crawls the synthetic demo web. Comments in the project's files explain what to
-    change for your own topic.
+    At first, the new project crawls a synthetic web instead of the live Web. Comments in the files
+    of the project explain what to change for your own topic.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise UserError(f"{folder} exists and is not an empty folder: name a new folder")

@@ -63,7 +63,10 @@ _STOP = 0.03  # goals per fetch
 
 @click.group()
 def paths() -> None:
-    """Learn link paths to goal pages on some sites, and find goal pages on other sites."""
+    """Learn link paths to goal pages on some sites, and find goal pages on other sites.
+
+    Goal pages are the pages that you look for, such as the home pages of professors.
+    """
 
 
 def label_options(command: Command) -> Command:
@@ -75,7 +78,7 @@ def label_options(command: Command) -> Command:
 
     @common_options.path_option(
         "--labels",
-        "CSV file of labelled pages, with a column url and a column of labels.",
+        "CSV file of labelled pages, with a column url and a column that contains the labels.",
         required=True,
     )
     @click.option(
@@ -83,13 +86,17 @@ def label_options(command: Command) -> Command:
         metavar="NAME",
         default="topic",
         show_default=True,
-        help="Column of --labels that contains the label of a page.",
+        help="Column of the file --labels that contains the labels of the pages.",
     )
     @common_options.integer_option(
-        "--paths", "Maximum number of paths to goals per site.", PathSampling.goals
+        "--paths",
+        "Maximum number of paths to goal pages that the command extracts from each site.",
+        PathSampling.goals,
     )
     @common_options.float_option(
-        "--fails", "Number of paths to dead ends for each path to a goal.", PathSampling.fails
+        "--fails",
+        "Number of paths to dead ends that the command extracts for each path to a goal page.",
+        PathSampling.fails,
     )
     @common_options.random_state_option()
     @wraps(command)
@@ -105,42 +112,47 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--ends-only",
         is_flag=True,
-        help="Train only on the labels of goals and dead ends, not on milestones.",
+        help="Train only on the labels of goal pages and dead ends, and ignore the labels of "
+        "milestones.",
     )
     @common_options.integer_option(
         "--farthest",
-        "With --ends-only: label pages by their distance from a goal, up to this number of "
-        "clicks.",
+        "With --ends-only: label each page with its distance from a goal page, up to N clicks.",
         TrainingOptions.farthest,
         most=50,
     )
     @click.option(
         "--untied",
         is_flag=True,
-        help="With --ends-only: train separate weights for each distance from a goal.",
+        help="With --ends-only: train separate weights for each distance from a goal page.",
     )
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Use a smaller model, with one state per page label and without states for links.",
+        help="Train a smaller model: a sequence model with one hidden state for each page label "
+        "and none for links.",
     )
     @common_options.float_option(
         "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True
     )
     @common_options.float_option(
         "--gamma",
-        "Factor that discounts the reward of a goal for each click to the goal.",
+        "Discount factor: each click on the way to a goal page multiplies the reward by this "
+        "factor.",
         TrainingOptions.gamma,
         max=1,
         min_open=True,
     )
     @common_options.integer_option(
-        "--max-iter", "Maximum number of L-BFGS iterations.", TrainingOptions.max_iter
+        "--max-iter",
+        "Maximum number of iterations of the optimiser L-BFGS.",
+        TrainingOptions.max_iter,
     )
     @click.option(
         "--printed-rewards",
         is_flag=True,
-        help="Compute rewards exactly by equations 3 to 5 of Sarawagi and Vydiswaran.",
+        help="Compute rewards exactly by equations 3 to 5 in the paper by Sarawagi and "
+        "Vydiswaran.",
     )
     @wraps(command)
     def trained(*, ends_only: bool, **given: Any) -> None:
@@ -152,16 +164,24 @@ def training_options(command: Command) -> Command:
 
 @paths.command()
 @click.argument("start", metavar="START_URL")
-@common_options.out_option("File for the paths (.jsonl); new paths are appended.", "FILE")
+@common_options.out_option(
+    "File (.jsonl) to which the command appends the recorded paths.", "FILE"
+)
 @click.option(
     "--web",
-    help="Recording (WARC file or index) with the site, or `demo`.  [default: the live Web]",
+    help="Recording (WARC file or index) that contains the site, or `demo` (a synthetic web).  "
+    "[default: the live Web]",
 )
 @common_options.path_option(
     "--warc",
-    "WARC file for the pages visited on the live Web.  [default: the name of --out with .warc.gz]",
+    "WARC file to which the command saves the pages that you visit on the live Web.  [default: "
+    "the name of --out with the ending .warc.gz]",
 )
-@click.option("--agent", metavar="TEXT", help="User-Agent header to send on the live Web.")
+@click.option(
+    "--agent",
+    metavar="TEXT",
+    help="User-Agent header of the requests that the command sends to the live Web.",
+)
 @click.option(
     "--private",
     default="",
@@ -171,11 +191,13 @@ def training_options(command: Command) -> Command:
 def record(
     *, start: str, out: Path, web: str | None, warc: Path | None, agent: str | None, private: str
 ) -> None:
-    """Browse a site from START_URL on the terminal, and record paths that lead to goal pages.
+    """Browse a site on the terminal, and record link paths.
 
-    The key g (goal) or f (dead end) labels the current page, saves the path to the page and
-    returns to the previous page. The input `m LABEL` labels the current page as a milestone on the
-    way to a goal. Use the same labels for corresponding milestones on similar sites.
+    The command first shows the page START_URL. Enter g to label the current page as a goal page,
+    or f to label the current page as a dead end. After you enter g or f, the command saves the
+    path to the current page, and returns to the previous page. Enter `m LABEL` to label the
+    current page as a milestone on the path to a goal page. On similar sites, use the same label
+    for milestones of the same kind.
 
     \b
     focuscrawl paths record https://example.org/ --out people.jsonl
@@ -292,7 +314,12 @@ class _Session:
 
 @paths.command()
 @click.argument("source", metavar="WEB|CRAWL_DIR")
-@click.option("--goal", metavar="LABEL", required=True, help="Label of goal pages.")
+@click.option(
+    "--goal",
+    metavar="LABEL",
+    required=True,
+    help="Label that goal pages have in the file --labels.",
+)
 @click.option(
     "--starts",
     metavar="URLS|FILE",
@@ -302,10 +329,12 @@ class _Session:
 @click.option(
     "--site-column",
     metavar="NAME",
-    help="Column of --labels that contains the site of a page, so that paths lead only to goals "
-    "of the same site.",
+    help="Column of the file --labels that contains the site of each page. With --site-column, "
+    "the command extracts only paths to goal pages on the site of the start page.",
 )
-@common_options.out_option("File for the paths (.jsonl).", "FILE")
+@common_options.out_option(
+    "File (.jsonl) to which the command writes the extracted paths.", "FILE"
+)
 @label_options
 def extract(
     *,
@@ -319,11 +348,12 @@ def extract(
     random_state: int,
     out: Path,
 ) -> None:
-    """Extract training paths from the labelled pages of a recording (WARC file) or a crawl.
+    """Extract link paths from a recording (WARC file) or a crawl.
 
-    For each goal page, the command extracts one of the shortest paths from the start page of the
-    site. A path to a dead end branches off from the shortest path to a goal page, and ends at a
-    page from which no goal page can be reached.
+    The command `focuscrawl paths train` trains a path model on the extracted paths. For each goal
+    page, the command extracts one of the shortest paths from the start page of the site to the
+    goal page. The command also extracts paths to dead ends, which are pages from which no goal
+    page can be reached. A path to a dead end branches off from a path to a goal page.
 
     \b
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
@@ -380,7 +410,7 @@ def extract(
 @common_options.out_option("New folder for the path model, such as models/NAME.", "FOLDER")
 @training_options
 def train(*, files: tuple[Path, ...], web: str, out: Path, training: TrainingOptions) -> None:
-    """Train a path model on the paths in PATHS.jsonl, and save the model in --out.
+    """Train a path model on the link paths in PATHS.jsonl.
 
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
@@ -417,39 +447,45 @@ def _print_model(model: PathModel) -> None:
 @paths.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("sites", metavar="SITES.txt")
-@common_options.out_option("Folder for the crawl and goals.csv.", "FOLDER")
+@common_options.out_option(
+    "Folder for the data of the crawl and for the file goals.csv.", "FOLDER"
+)
 @click.option(
-    "--web", help="Recording (WARC file or index) with the sites.  [default: the live Web]"
+    "--web",
+    help="Recording (WARC file or index) that contains the sites.  [default: the live Web]",
 )
 @common_options.integer_option(
     "--budget", "Maximum number of fetches; 0: no limit.", 1000, least=0
 )
 @common_options.integer_option(
-    "--per-site", "Maximum number of fetches per site; 0: no limit.", 0, least=0
+    "--per-site", "Maximum number of fetches on each site; 0: no limit.", 0, least=0
 )
 @click.option(
     "--stop",
     type=common_options.FiniteFloat(0),
     metavar="RATE",
-    help="Stop crawling a site when the expected number of goals per fetch is lower than RATE; "
-    f"0: never.  [default: {_STOP:g}]",
+    help="Stop crawling a site when the expected number of goal pages per fetch falls "
+    f"below RATE; 0: never stop.  [default: {_STOP:g}]",
 )
 @click.option(
     "--printed-scores",
     is_flag=True,
-    help="Compute link scores by equations 6 and 7 as printed in the paper by Sarawagi and "
+    help="Compute link scores exactly by equations 6 and 7 in the paper by Sarawagi and "
     "Vydiswaran.",
 )
 @click.option(
     "--adapt/--no-adapt",
     default=None,
-    help="Correct link scores by the ratio of found to predicted goals in each directory of a "
-    "site.  [default: --adapt; with --printed-scores: --no-adapt]",
+    help="In each directory of a site, multiply link scores by the ratio of found goal pages to "
+    "predicted goal pages.  [default: --adapt; with --printed-scores: --no-adapt]",
 )
-@common_options.float_option("--threshold", "Follow only links with at least this score.", 0.0)
+@common_options.float_option(
+    "--threshold", "Follow only links whose score is at least this number.", 0.0
+)
 @common_options.float_option(
     "--least",
-    "Lowest goal probability of a page that the command writes to goals.csv.",
+    "Write a page to goals.csv only if the probability that it is a goal page is at least this "
+    "number.",
     0.5,
     max=1,
 )
@@ -469,11 +505,12 @@ def forage(
     least: float,
     settings: tuple[str, ...],
 ) -> None:
-    """Find goal pages on the sites in SITES.txt, a file with the start URL of one site per line.
+    """Find goal pages on the sites that the file SITES.txt lists.
 
-    The path model MODEL chooses the links to follow. The command writes the found goal pages, each
-    with the path from the start page, to goals.csv in the folder --out. After an interruption, the
-    same command resumes the crawl.
+    Each line of SITES.txt is the start URL of a site. The path model MODEL chooses the links that
+    the crawl follows. The command writes a list of the goal pages, with the link path to each goal
+    page, to the file goals.csv in the folder --out. To resume the crawl after an interruption,
+    repeat the command.
 
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."

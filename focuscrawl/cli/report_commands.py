@@ -39,15 +39,19 @@ if TYPE_CHECKING:
     "Folder for the report.  [default: CRAWL_DIR/report; for several crawls: ./report]",
     metavar="FOLDER",
 )
-@common_options.path_option("--csv", "CSV file for a table with one row per fetch.")
+@common_options.path_option(
+    "--csv", "Also write a table with one row for each fetch to this CSV file."
+)
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
-    """Summarise finished or running crawls, and plot the share of off-topic pages over time.
+    """Summarise finished or running crawls, and plot the share of off-topic pages of each crawl.
 
-    The report consists of report.html, one HTML file that contains all figures, and loss.png. If
-    you give several crawls, the report compares each crawl with the first crawl.
+    The command writes the file report.html, which contains all figures. The command also writes
+    the figure of the off-topic pages to the file loss.png.
 
-    If each crawl learned from the previous crawl of the same topic, give the oldest crawl first.
-    The figure learning.png then shows the progress from crawl to crawl.
+    If you give several crawls, the report compares each of the other crawls with the first crawl.
+    For several crawls with the same topic and strategy, the command also writes learning.png, a
+    figure of the progress from crawl to crawl. Give the crawls in the order in which the crawls
+    ran.
     """
     check_output_file(csv, "--csv")
     folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
@@ -106,13 +110,18 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
 @click.option(
     "--sites",
     type=click.Choice(SITE_RULES),
-    help="Ignore links between pages of the same host (host) or registered domain (domain), or "
-    "count all links (none).  [default: host, or none if every link stays on its host]",
+    help="Links to ignore: links within a host (host), links within a registered domain "
+    "(domain), or no links (none).  [default: host, or none if the crawl found no links between "
+    "hosts]",
 )
 @common_options.path_option(
-    "--csv", "CSV file for a table of all pages with a hub or authority score."
+    "--csv",
+    "Also write a table of all pages that have a hub score or an authority score to "
+    "this CSV file.",
 )
-@common_options.path_option("--html", "HTML file for the lists of hubs, authorities and sites.")
+@common_options.path_option(
+    "--html", "Also write the lists of hubs, authorities and sites to this HTML file."
+)
 def distill(
     crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:

@@ -34,29 +34,35 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
     "root",
     required=True,
     metavar="FOLDER|URI",
-    help="Folder for the Parquet tables of the crawl, or a URI: s3://...",
+    help="Folder or URI (such as s3://...) for the Parquet tables of the crawl.",
 )
 @click.option(
     "--master",
     metavar="MASTER",
-    help="Executor of the crawl: processes[N] for N local processes, or a Spark master: "
-    "local[N], spark://..., yarn, k8s://...  [default: one process for each core]",
+    help="Where to run the crawl: in N local processes (processes[N]), or on a Spark master "
+    "(local[N], spark://..., yarn or k8s://...).  [default: one local process for each processor "
+    "core]",
 )
 @click.option(
     "--from",
     "earlier_crawl",
     type=common_options.PATH,
     metavar="CRAWL_DIR",
-    help="Folder of an earlier crawl to continue; the folder is not changed.",
+    help="Folder of an earlier crawl that the new crawl continues; the command does not change "
+    "the folder.",
 )
 @common_options.path_option(
-    "--folder", "New folder for a copy of the crawl, for reports and exports.", metavar="FOLDER"
+    "--folder",
+    "New folder for a copy of the crawl; `focuscrawl report` and `focuscrawl collect` can read "
+    "the copy.",
+    metavar="FOLDER",
 )
 @click.option(
     "--pages",
     type=click.IntRange(1),
     metavar="N",
-    help="With --folder: copy a random sample of N pages.  [default: all pages]",
+    help="With --folder: number of randomly chosen pages in the copy of the crawl.  [default: "
+    "all pages]",
 )
 def rounds(
     plan_file: Path,
@@ -67,11 +73,11 @@ def rounds(
     folder: Path | None,
     pages: int | None,
 ) -> None:
-    """Run the crawl described in PLAN.toml in rounds (batches of fetches).
+    """Run the crawl that the file PLAN.toml describes, in rounds (batches of fetches).
 
-    The command saves the crawl's data in Parquet tables. Each round fetches the links with the
-    highest scores and then trains the link classifier. A round is saved completely or not at all.
-    After an interruption, the same command resumes the crawl after the last saved round.
+    In each round, the command fetches the queued URLs with the highest scores, and then trains the
+    link classifier. The command saves the data of the crawl in Parquet tables at the end of each
+    round. To resume an interrupted crawl after the last saved round, repeat the command.
 
     \b
     focuscrawl rounds rounds.toml --out rounds/cycling

@@ -24,7 +24,8 @@ from focuscrawl.studio.serving import Studio, has_browser
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="Address to listen on; addresses other than 127.0.0.1 open the studio to the network.",
+    help="IP address on which the studio listens; with another address than 127.0.0.1, other "
+    "machines can reach the studio.",
 )
 @click.option(
     "--port",
@@ -32,20 +33,22 @@ from focuscrawl.studio.serving import Studio, has_browser
     show_default=True,
     type=click.IntRange(0, 65535),
     metavar="N",
-    help="Port to listen on; 0: a free port.",
+    help="Port on which the studio listens; 0: any free port.",
 )
 @click.option(
     "--public-url",
     metavar="URL",
-    help="Public address of the studio behind a reverse proxy, such as "
-    "https://studio.example.org/focuscrawl.",
+    help="Public URL of the studio, such as https://studio.example.org/focuscrawl, if the studio "
+    "is behind a reverse proxy.",
 )
 @common_options.SETTINGS
 @click.option(
-    "--read-only", is_flag=True, help="Show all pages of the studio, but allow no changes."
+    "--read-only",
+    is_flag=True,
+    help="Show all pages of the studio, but do not let users change anything.",
 )
 @click.option(
-    "--no-browser", is_flag=True, help="Print the address of the studio without opening a browser."
+    "--no-browser", is_flag=True, help="Print the URL of the studio, but do not open a browser."
 )
 def studio(
     folder: Path,
@@ -59,11 +62,13 @@ def studio(
 ) -> None:
     """Start the studio, a web interface for the topics and crawls in FOLDER.
 
-    FOLDER is the current folder by default. Ctrl-C stops the studio. The printed URL contains a
-    secret token: anybody who has the URL can start crawls and delete data.
+    FOLDER is the current folder by default. Ctrl-C stops the studio. The command prints the URL of
+    the studio, which contains a secret token. Anybody who knows the URL of the studio can start
+    crawls and delete data.
 
-    Crawls started in the studio use the settings given with -s, not the settings of a Scrapy
-    project. Example: -s USER_AGENT="cycling-survey (+https://example.org/about-our-crawler)"
+    Crawls that you start in the studio use the settings that you give with -s, but not the
+    settings of a Scrapy project. Example: -s USER_AGENT="cycling-survey
+    (+https://example.org/about-our-crawler)"
     """
     pairs = [each.partition("=") for each in settings]
     if wrong := [name for name, equals, _ in pairs if not (name and equals)]:

@@ -105,24 +105,28 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.DEFINITION
 @click.option(
     "--critic",
-    help="Trained critic whose classes form the taxonomy from which you choose relevant classes.",
+    help="Trained critic; the option --topic chooses the relevant classes among its classes.",
 )
 @click.option(
     "--topic",
     "marked",
     metavar="CLASSES",
-    help="Relevant classes of --critic, separated by commas.",
+    help="Relevant classes of the critic --critic, separated by commas.",
 )
-@click.option("--web", help="Recording (WARC file or index) with the example pages.")
+@click.option("--web", help="Recording (WARC file or index) that contains the example pages.")
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
-@common_options.urls_option("--seeds", "Start pages of crawls")
-@common_options.urls_option("--targets", "Known relevant pages that measure the recall of crawls")
+@common_options.urls_option("--seeds", "Start pages for crawls of the topic")
+@common_options.urls_option(
+    "--targets",
+    "Target pages (relevant pages that you know), by which a crawl measures its recall",
+)
 @click.option(
     "--hold-out",
     is_flag=True,
-    help="Hold out two thirds of the good pages, to measure the recall of crawls.",
+    help="Use two thirds of the good pages not as examples, but as target pages, by which a "
+    "crawl measures its recall.",
 )
 @_example_options
 def new(
@@ -140,7 +144,7 @@ def new(
     good: list[str],
     bad: list[str],
 ) -> None:
-    """Create the topic definition TOPIC.toml.
+    """Create a topic definition in the file TOPIC.toml.
 
     \b
     focuscrawl topic new cycling.toml --critic models/demo --topic /Sports/Cycling
@@ -182,7 +186,7 @@ def new(
 @common_options.DEFINITION
 @_example_options
 def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
-    """Add example pages to TOPIC.toml. A new judgement of a page replaces an earlier judgement."""
+    """Add good or bad example pages to TOPIC.toml."""
     if not good and not bad:
         raise UserError("no examples to add: give --good, --bad or --bookmarks")
     updated = edit_definition(definition, lambda known: known.with_judgements(good, bad))
@@ -195,7 +199,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     "--crawl-dir",
     metavar="FOLDER",
     required=True,
-    help="Folder for the crawl that fetches the pages.",
+    help="Folder in which the command saves the pages that it fetches.",
 )
 @click.option(
     "--web",
@@ -205,10 +209,11 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
 ) -> None:
-    """Fetch example pages politely, without following links. The argument is a URL or a file.
+    """Fetch example pages politely, without following links.
 
-    The command saves the fetched pages as a crawl in --crawl-dir. To train a critic on the fetched
-    pages, pass the recording of the crawl to `topic train --web`.
+    Each URL is the address of a page, or the name of a file of such addresses. The command saves
+    the fetched pages in the folder --crawl-dir, in the format of a crawl. To train a critic on the
+    fetched pages, run `focuscrawl topic train` with the option `--web CRAWL_DIR/pages.warc.gz`.
 
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
@@ -228,20 +233,24 @@ def fetch(
 @topic.command()
 @common_options.DEFINITION
 @click.option(
-    "--out", metavar="FOLDER", required=True, help="Folder for the critic, such as models/NAME."
+    "--out",
+    metavar="FOLDER",
+    required=True,
+    help="Folder in which the command saves the critic, such as models/NAME.",
 )
 @click.option(
     "--web",
     "named",
     multiple=True,
-    help="Recording (WARC file or index) with the pages, if TOPIC.toml names no recording; "
-    "repeatable.",
+    help="Recording (WARC file or index) that contains the pages, if TOPIC.toml names no "
+    "recording; repeatable.",
 )
 @example_crawl_options
 def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options: Any) -> None:
-    """Train the critic of the topic definition TOPIC.toml, for a new crawl.
+    """Train a critic for the topic that TOPIC.toml defines.
 
-    Without --web, a polite crawl fetches the example pages and saves them in --crawl-dir.
+    Without --web, the command fetches the example pages with a polite crawl, and saves the pages
+    in the folder --crawl-dir.
 
     \b
     focuscrawl topic train cycling.toml --out models/cycling
@@ -270,11 +279,12 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
     "--examples", "Number of example URLs to print for each class.", 2, least=0
 )
 def tree(*, critic: str, under: str | None, examples: int) -> None:
-    """List the classes of CRITIC, a folder or a name in models/.
+    """List the classes of the critic CRITIC.
 
-    For each class, the command prints the number of training examples, including examples of
-    subclasses, and the URLs of some examples. For a few-shot critic, the command also prints the
-    phrases that describe the topic.
+    CRITIC is the folder of a critic, or a name in models/. For each class, the command prints the
+    number of training examples and the URLs of some examples. The number of training examples of a
+    class includes the examples of its subclasses. For a few-shot critic (trained on a few
+    examples), the command also prints the phrases that describe the topic.
 
     \b
     focuscrawl topic tree models/demo
@@ -315,21 +325,25 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     "--candidates",
     required=True,
     metavar="SOURCE",
-    help="Source of search results: searxng or another installed source, a JSON file, a CSV file "
-    "with the columns url,title,description, or a Python search function (module:callable).",
+    help="Source of search results: searxng (a search engine) or another installed source, a "
+    "JSON file, a CSV file with the columns url, title and description, or a Python function "
+    "(module:callable).",
 )
 @click.option(
     "--query",
     metavar="TEXT",
-    help="Query that the command passes to the source.  [default: the first phrases of the topic]",
+    help="Search query that the command sends to the source of search results.  [default: the "
+    "topic's keywords that have the largest weights]",
 )
-@common_options.integer_option("--n", "Number of start pages to add.", 20)
+@common_options.integer_option(
+    "--n", "Maximum number of start pages that the command adds to TOPIC.toml.", 20
+)
 def seeds_command(*, definition: Path, candidates: str, query: str | None, n: int) -> None:
-    """Search for start pages, and add the results most similar to the topic to TOPIC.toml.
+    """Search for start pages, and add the best pages to TOPIC.toml.
 
-    The similarity of a search result is computed from its title and description. The command
-    compares a search result with the words in TOPIC.toml and the most typical words of the
-    critic's examples.
+    The command adds the search results that are most similar to the topic. The command compares
+    the title and description of each search result with the words in TOPIC.toml and with typical
+    words of the critic's examples.
 
     \b
     focuscrawl topic seeds cycling.toml --candidates answers.json
@@ -383,15 +397,17 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @click.option(
     "--critic",
     required=True,
-    help="Critic that predicts the classes: a folder or a name in models/.",
+    help="Critic (page classifier) that predicts the classes: a folder or a name in models/.",
 )
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @crawl_folder_options
 @common_options.path_option(
-    "--bookmarks", "Browser bookmarks file with further pages to classify."
+    "--bookmarks",
+    "File of browser bookmarks (bookmarks.html); the command also classifies the "
+    "bookmarked pages.",
 )
 @common_options.BOOKMARK_FOLDER
-@common_options.top_option("Number of classes to print in the summary.")
+@common_options.top_option("Maximum number of classes in the summary that the command prints.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -403,10 +419,11 @@ def classify(
     folder: str | None,
     top: int,
 ) -> None:
-    """Classify pages, to find the classes that a topic definition should mark as relevant.
+    """Predict the classes of pages with a critic.
 
-    The command reads the pages from the recording --web, such as a WARC file. Without --web, a
-    polite crawl fetches the pages and saves them in --crawl-dir.
+    The predicted classes show which classes of the critic are relevant to your topic. The command
+    reads the pages from the recording --web, such as a WARC file. Without --web, the command
+    fetches the pages with a polite crawl, and saves the pages in the folder --crawl-dir.
 
     \b
     focuscrawl topic classify https://bikes.example/ --critic models/dmoz
@@ -461,15 +478,15 @@ def classify(
 @click.option(
     "--mark",
     metavar="CLASSES",
-    help="Classes of PAGES.csv that are relevant, separated by commas.  [default: all new "
-    "subclasses of classes that are relevant already]",
+    help="Classes in PAGES.csv that are relevant, separated by commas.  [default: the new "
+    "subclasses of relevant classes]",
 )
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
-    """Move example pages of TOPIC.toml to subclasses, to other classes or to new classes.
+    """Move example pages of TOPIC.toml to other or new classes.
 
-    PAGES.csv has a column url and a column topic, which contains the path of the page's class. If
-    PAGES.csv moves some examples of a class to subclasses, the other examples of the class form
-    the subclass Other.
+    PAGES.csv has the columns url and topic. The column topic of PAGES.csv contains the new class
+    of each page, such as /Sports/Cycling. If PAGES.csv moves only some examples of a class to
+    subclasses, the other examples of the class form a subclass named Other.
 
     \b
     focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
@@ -492,7 +509,9 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
 @click.argument("path", metavar="CLASS")
 @click.argument("new_path", metavar="NEW_CLASS")
 def move(*, definition: Path, path: str, new_path: str) -> None:
-    """Move CLASS of TOPIC.toml, with its subclasses and examples, to NEW_CLASS.
+    """Move the class CLASS in TOPIC.toml to NEW_CLASS.
+
+    The command also moves the subclasses and the examples of CLASS.
 
     \b
     focuscrawl topic move cycling.toml /Sports/Cycling /Transport/Cycling

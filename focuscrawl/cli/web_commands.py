@@ -24,7 +24,7 @@ _HOSTS_SHOWN = 10
 
 @click.group()
 def web() -> None:
-    """Inspect recordings (.warc, .warc.gz, .wacz), archives (.cdxj, .parquet) and the demo web."""
+    """Inspect recordings of web pages: WARC files, WACZ files, or indexes of WARC files."""
 
 
 @web.command()
@@ -33,9 +33,10 @@ def web() -> None:
     "--all-hosts", is_flag=True, help="List all hosts, not only the ten hosts with the most pages."
 )
 def info(warc: str, all_hosts: bool) -> None:
-    """Print the numbers of pages, hosts and HTTP statuses of a recording.
+    """Print how many pages and hosts a recording contains.
 
-    The command also reports whether a file of the recording is incomplete.
+    The command also prints how often each HTTP status occurs, and whether the recording is
+    truncated.
     """
     opened = open_web(warc)
     urls = list(opened.urls())
@@ -55,7 +56,7 @@ def info(warc: str, all_hosts: bool) -> None:
 @web.command()
 @click.argument("warc", metavar="WEB")
 def urls(warc: str) -> None:
-    """Print all URLs of a recording, one per line, in the order of the recording."""
+    """Print the URLs of a recording, in the order of the recording."""
     for url in open_web(warc).urls():
         click.echo(url)
 
@@ -66,12 +67,12 @@ def urls(warc: str) -> None:
 @click.option(
     "--head",
     is_flag=True,
-    help="Print the HTTP status and the headers of the response, not the body.",
+    help="Print the HTTP status and the headers of the response instead of the body.",
 )
 def get(warc: str, url: str, head: bool) -> None:
-    """Print the recorded body of URL, byte for byte.
+    """Print the recorded response body of URL, byte for byte.
 
-    On a terminal, the body is printed as text without control characters.
+    On a terminal, the command prints the body as text, without control characters.
     """
     opened = open_web(warc)
     answer = opened.fetch(_resolve(opened, warc, url))
@@ -95,16 +96,20 @@ def get(warc: str, url: str, head: bool) -> None:
 @web.command()
 @click.argument("archives", metavar="FILES", nargs=-1, required=True, type=common_options.PATH)
 @common_options.out_option(
-    "Index file: .cdxj, or .parquet with the columns of Common Crawl's index.", "FILE"
+    "Index file to write: a .cdxj file, or a .parquet file with the columns of Common Crawl's "
+    "index.",
+    "FILE",
 )
 @common_options.path_option(
     "--base",
-    "Folder to which the file names in the index are relative.  [default: the folder of the "
-    "index]",
+    "Folder to which the names of the WARC files in the index are relative.  [default: the "
+    "folder of the index]",
     metavar="FOLDER",
 )
 def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
-    """Write an index of WARC files, so that a crawl can replay the files as one recording.
+    """Write an index of WARC files.
+
+    With the index, a crawl can read all the WARC files as one recording.
 
     \b
     focuscrawl web index pages-*.warc.gz --out pages.parquet

@@ -22,7 +22,7 @@ _OURS = "focuscrawl.settings"
 @click.command(add_help_option=False, context_settings={"ignore_unknown_options": True})
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def crawl(arguments: tuple[str, ...]) -> None:
-    """Crawl pages of a topic."""
+    """Crawl the Web for pages on a topic."""
     Command.program = "focuscrawl crawl"
     run_command(["focuscrawl", "crawl", "focused", *arguments], project_settings())
 

@@ -64,57 +64,81 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
 )
 @common_options.integer_option("--pages", "Maximum number of pages to fetch.", 500)
 @click.option(
-    "--web", help="Recording (WARC file, index or `demo`) to crawl.  [default: the live Web]"
+    "--web",
+    help="Recording to crawl: a WARC file, an index of WARC files, or `demo` (a synthetic "
+    "web).  [default: the live Web]",
 )
 @click.option(
     "--search",
     metavar="SOURCE",
-    help="Source of start pages: searxng, common-crawl:HOST,... or another installed source; a "
-    "file of URLs; - for URLs from standard input.  [default: searxng if its address is set and "
-    "no URL is given]",
+    help="Source of start pages: searxng (a search engine), common-crawl:HOST,... (Common "
+    "Crawl's index), another installed source, a file of URLs, or - (standard input).  [default: "
+    "searxng if you give no URL and the address of SearXNG is set]",
 )
 @click.option(
     "--search-more",
     is_flag=True,
-    help="Search again with words of relevant pages when the harvest rate falls.",
+    help="When the harvest rate falls, use words from relevant pages as queries to search for "
+    "more start pages.",
 )
 @common_options.integer_option(
-    "--tuples", "Number of queries that combine keywords at random.", TUPLES, least=0
+    "--tuples",
+    "Number of search queries that are random combinations of KEYWORDS.",
+    TUPLES,
+    least=0,
 )
-@common_options.integer_option("--tuple-size", "Keywords in each of these queries.", TUPLE_SIZE)
-@common_options.integer_option("--results", "Number of results for each query.", RESULTS)
-@common_options.integer_option("--per-site", "Maximum number of results of a site.", 3)
 @common_options.integer_option(
-    "--others", "On the live Web: number of off-topic pages to fetch for the critic.", 200
+    "--tuple-size", "Number of keywords in each random search query.", TUPLE_SIZE
+)
+@common_options.integer_option(
+    "--results", "Number of search results that the command uses from each search query.", RESULTS
+)
+@common_options.integer_option(
+    "--per-site", "Maximum number of search results that the command uses from the same site.", 3
+)
+@common_options.integer_option(
+    "--others",
+    "On the live Web: number of off-topic pages to fetch as training examples of the critic.",
+    200,
 )
 @click.option(
     "--stop",
     default=_STOP,
     show_default=True,
     metavar="RULES",
-    help="Stop rules of the crawl, as for `focuscrawl crawl -a stop=`.",
+    help="Rules that stop the crawl, in the format of the argument `stop` of `focuscrawl crawl`.",
 )
 @common_options.urls_option(
-    "--targets", "Known relevant pages that certify the recall, instead of given URLs"
+    "--targets",
+    "Target pages (relevant pages that you know), which certify the recall of the crawl",
 )
 @click.option(
     "--all-examples",
     is_flag=True,
-    help="Hold out none of the given URLs as target pages that certify the recall.",
+    help="Use all given URLs as start pages and training examples, and none as target pages.",
 )
 @click.option(
     "--language",
     metavar="CODES",
-    help="Languages of exported pages, separated by commas.  [default: all languages]",
+    help="Export only pages in these languages: language codes separated by commas, such as "
+    "en,de.  [default: all languages]",
 )
 @common_options.path_option(
     "--folder",
-    "Folder for the files of all steps.  [default: --out without its ending]",
+    "Folder for the files of all steps.  [default: the name of the export file without the file "
+    "ending]",
     metavar="FOLDER",
 )
-@click.option("--dry-run", is_flag=True, help="Stop after the plan, before the crawl.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Check the start pages, and estimate the time and disk space of the crawl, but do not "
+    "run the crawl.",
+)
 @common_options.random_state_option()
-@common_options.processes_option("Number of processes that extract text.")
+@common_options.processes_option(
+    "Number of processes that extract text from pages at the same time."
+)
 @common_options.SETTINGS
 def corpus(
     *,
@@ -133,16 +157,21 @@ def corpus(
     settings: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Create a corpus from KEYWORDS: phrases of the topic, separated by commas.
+    """Create a corpus of pages on a topic.
 
-    The command finds start pages, trains a critic, checks the start pages, crawls, and exports the
-    relevant pages with a datasheet. Each URL is a page on the topic, or a file of such URLs; they
-    are start pages and examples. If there are 17 or more URLs, 14 or two thirds of them are held
-    out as target pages, which certify the recall. Without a URL, a search engine finds start
-    pages, which the critic judges.
+    KEYWORDS are phrases that describe the topic, separated by commas. The command finds start
+    pages, trains a critic (page classifier), checks the start pages, crawls the Web, and exports
+    the relevant pages. The command also writes a datasheet, which describes the corpus.
 
-    All steps write their files to one folder. The same command continues after an interruption,
-    and skips finished steps.
+    Each URL is the address of a page on the topic, or the name of a file of such addresses. The
+    pages that you give are start pages of the crawl and training examples of the critic. If
+    you give 17 or more URLs, the command sets aside two thirds of them, or 14 if that is more,
+    as target pages. From the share of target pages that the crawl finds, the command computes
+    a lower bound of the recall. If you give no URL, a search engine finds pages, and the
+    critic chooses the start pages.
+
+    The command writes the files of all steps to one folder. To continue after an interruption,
+    repeat the command; the command skips finished steps.
 
     \b
     focuscrawl corpus "road cycling, bicycle racing" --pages 500 --out cycling.parquet

@@ -49,7 +49,7 @@ class Command(CrawlCommand):
 
     def long_desc(self) -> str:
         """Return the first line of the ``--help`` text."""
-        return "Crawl pages of a topic."
+        return "Crawl the Web for pages on a topic."
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         """Add the options of the command."""

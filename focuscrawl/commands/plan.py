@@ -48,7 +48,8 @@ _EMPTY_CRAWL = 110_000  # bytes
     "arguments",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Argument of the crawl, as for `focuscrawl crawl`; repeatable.",
+    help="Argument of the crawl, such as topic=/Sports/Cycling; repeatable. `focuscrawl crawl "
+    "--help` lists all arguments.",
 )
 @common_options.SETTINGS
 @common_options.integer_option("--most", "Maximum number of start pages to fetch.", 50)
@@ -56,10 +57,10 @@ _EMPTY_CRAWL = 110_000  # bytes
 def plan(
     *, arguments: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool
 ) -> None:
-    """Check the start pages of a crawl, and estimate the time and disk space of the crawl.
+    """Check the start pages of a crawl, and estimate the time and disk space that the crawl needs.
 
-    The command takes the same arguments as `focuscrawl crawl`. The command fetches the start pages
-    as a crawl would, from the live Web or a recording, and leaves no files behind.
+    The command takes the same arguments as `focuscrawl crawl`. Like a crawl, the command fetches
+    the start pages from the live Web or from a recording. The command saves no files.
 
     \b
     focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling

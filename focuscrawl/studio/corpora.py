@@ -158,7 +158,8 @@ def start(context: StudioContext, corpus: Corpus, pages: int) -> Job:
     with context.job_lock():
         if context.jobs.running(CORPUS, corpus.name) is not None:
             raise UserError(f"{corpus.name} is being created already: wait until it has finished")
-        folder = context.folder.safe_path(f"{corpus.name}/crawl/{FOLDER}")
+        written = (f"crawl/{FOLDER}", ".examples", "critic-1", "plan.json", "topic.toml")
+        folder, *_ = [context.folder.safe_path(f"{corpus.name}/{each}") for each in written]
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -184,18 +185,16 @@ def read_steps(context: StudioContext, name: str) -> dict[str, Any]:
         "name": name,
         "job": job,
         "running": job is not None and job.state is JobState.RUNNING,
-        "topic": _read_topic(files),
+        "topic": _read_topic(files) if folder.has_file(f"{name}/topic.toml") else None,
         "critic": critics[-1].name if critics else None,
-        "plan": _read_plan(files),
+        "plan": _read_plan(files) if folder.has_file(f"{name}/plan.json") else None,
         "crawl": None if crawl is None else crawl_summary(crawl),
         "exports": [] if crawl is None else list_exports(crawl.path),
         "pages": _PAGES if crawl is None else max(_PAGES, 2 * crawl_summary(crawl)["fetched"]),
     }
 
 
-def _read_topic(files: CorpusFolder) -> dict[str, int] | None:
-    if not files.topic.is_file():
-        return None
+def _read_topic(files: CorpusFolder) -> dict[str, int]:
     definition = read_definition(files.topic)
     return {"seeds": len(definition.seeds), "targets": len(definition.targets)}
 

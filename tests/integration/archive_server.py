@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-_RANGE = re.compile(r"bytes=(\d+)-(\d+)")
+_RANGE = re.compile(r"bytes=(\d*)-(\d*)")
+_TYPES = {".html": "text/html", ".js": "text/javascript"}
 
 
 class ArchiveServer:
@@ -42,26 +43,28 @@ class ArchiveServer:
 
             def do_GET(self) -> None:
                 served.asked.append((self.path, time.monotonic()))
-                path = folder / unquote(self.path).lstrip("/")
+                path = folder / unquote(self.path.partition("?")[0]).lstrip("/")
                 if served.busy:
                     self.answer(served.busy.pop(0), b"slow down", **{"Retry-After": "0"})
                 elif served.is_refused(self.path):
                     self.answer(403, b"too many requests")
                 elif not path.is_file():
                     self.answer(404, b"none")
-                elif served.ignores_ranges:
-                    self.answer(200, path.read_bytes())
+                elif served.ignores_ranges or "Range" not in self.headers:
+                    kind = _TYPES.get(path.suffix, "application/octet-stream")
+                    self.answer(200, path.read_bytes(), **{"Content-Type": kind})
                 else:
                     self.send_range(path.read_bytes())
 
             def send_range(self, data: bytes) -> None:
                 asked = _RANGE.fullmatch(self.headers["Range"])
                 assert asked is not None
-                start, last = map(int, asked.groups())
+                first, last = asked.groups()
+                start = int(first) if first else max(len(data) - int(last), 0)
                 if start >= len(data):
                     self.answer(416, b"", **{"Content-Range": f"bytes */{len(data)}"})
                     return
-                part = data[start : last + 1]
+                part = data[start : int(last) + 1 if first and last else None]
                 place = f"bytes {start}-{start + len(part) - 1}/{len(data)}"
                 self.answer(206, part, **{"Content-Range": place})
 
@@ -71,7 +74,10 @@ class ArchiveServer:
                     self.send_header(name, value)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
-                self.wfile.write(body)
+                if self.command == "GET":
+                    self.wfile.write(body)
+
+            do_HEAD = do_GET  # noqa: N815
 
             def log_message(self, *said: object) -> None:
                 pass

@@ -5,6 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,16 +24,16 @@ from .search_server import Said, search_server
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-    from subprocess import CompletedProcess
 
     from .conftest import LocalWeb
     from .search_server import SearchServer
 
-    Corpus = Callable[..., CompletedProcess[str]]
+    Corpus = Callable[..., subprocess.CompletedProcess[str]]
 
 KEYWORDS = "road cycling, bicycle, peloton"
 GOOD = "https://exploit-20.demo.example/people/112.html"
 DEMO = ("--web", "demo", "--out", "cycling.parquet")
+PROGRAM = [sys.executable, "-P", "-m", "focuscrawl"]
 _EVERY = 5  # page of the demo web is known to the search engine
 
 
@@ -251,3 +255,30 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
     both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
     assert "is a start page and a target page" in both.stderr
+
+
+def test_an_interrupted_fetching_of_examples_is_continued(
+    here: Path, corpus: Corpus, local_web: LocalWeb
+) -> None:
+    page = f"{local_web.origins['forum']}/topic-2"
+    words = ("bicycle", page, "--out", "bikes.jsonl", "--pages", 5, "--others", 30, "--dry-run")
+    line = [*PROGRAM, "corpus", *map(str, words), *as_options(QUICK | {"DOWNLOAD_DELAY": 5})]
+    before = len(local_web.requests())
+    with subprocess.Popen(
+        line,
+        cwd=here,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        while len(local_web.requests()) < before + 3:  # robots.txt, the page, another page
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate()
+    assert process.returncode == 2
+    assert errors.splitlines()[-1].endswith("was interrupted: run the same command to resume")
+    assert not (here / "bikes" / "topic.toml").exists()
+    corpus(*words, *as_options(QUICK))
+    assert read_definition(here / "bikes" / "topic.toml").seeds == (page,)

@@ -116,6 +116,13 @@ def test_wrong_fields_are_named_and_planted_orders_run_nothing(
     assert CorpusFolder(tmp_path / "planted").known_source() is None
     assert folder.corpora() == ["planted"]
     assert "evil" not in " ".join(Corpus.read(folder, "planted").arguments(5))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "planted" / ".examples").symlink_to(elsewhere)
+    (tmp_path / "planted" / "topic.toml").symlink_to(tmp_path / "missing.toml")
+    assert read_steps(context(tmp_path), "planted")["topic"] is None
+    with pytest.raises(UserError, match="link"):
+        start(context(tmp_path), Corpus.read(folder, "planted"), 5)
     (tmp_path / "planted" / "corpus.json").write_text('{"keywords": 1, "urls": [], "web": null}')
     with pytest.raises(UserError, match="has no corpus 'planted'"):
         Corpus.read(folder, "planted")

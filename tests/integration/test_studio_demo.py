@@ -93,6 +93,7 @@ def check_small_screen(page: Page, root: str) -> None:
     for path in (
         "",
         "crawls/new",
+        "corpora/new",
         f"{crawl}/live",
         f"{crawl}/exports",
         sheet,

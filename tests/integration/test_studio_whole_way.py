@@ -193,6 +193,9 @@ class Way:
         page.get_by_role("link", name="Datasheet of").press("Enter")
         page.get_by_role("heading", name="Datasheet").wait_for()
         picture(page, "datasheet")
+        with page.expect_download() as downloaded:
+            page.get_by_role("link", name="Download").press("Enter")
+        assert "persons judged 10 pages" in Path(downloaded.value.path()).read_text()
         page.go_back()
         page.get_by_role("link", name="Read the report").press("Enter")
         page.locator(".curves polyline").first.wait_for()
@@ -233,8 +236,7 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             way.judge(topics)
             way.look_around()
             rows = [json.loads(line) for line in way.export().read_text().splitlines()]
-            if PICTURES:
-                way.read()
+            way.read()
             page.goto(root)
             way.expect(page.get_by_text("in 1 crawl")).to_be_visible()
             picture(page, "overview")
