@@ -49,6 +49,7 @@ RECORDING_FILE = "pages.warc.gz"
 #: value of `CrawlConfig.warc`: record live crawls, so that pages can be judged again
 RECORD_LIVE = "live"
 DEFAULT_CRITIC, DEFAULT_STRATEGY, DEFAULT_BUDGET = "models/demo", "apprentice", 1000
+DEMO_BUDGET = 200  #: if no budget and no web is given; the demo web has about 240 pages of a topic
 DEFAULT_CALLBACK = "parse"
 PREFIX = "FOCUSCRAWL_"
 
@@ -139,6 +140,8 @@ class CrawlConfig(BaseModel):
         DEFAULT_BUDGET,
         "number of fetches after which the crawl stops, including the fetches before an "
         "interruption; 0: no limit",
+        unset=f"{DEFAULT_BUDGET:,}; {DEMO_BUDGET} if neither `budget` nor `web` is given and the "
+        "crawl uses `demo`",
     )
     web: Text | None = _argument(
         None,
