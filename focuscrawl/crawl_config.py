@@ -49,6 +49,7 @@ RECORDING_FILE = "pages.warc.gz"
 #: value of `CrawlConfig.warc`: record live crawls, so that pages can be judged again
 RECORD_LIVE = "live"
 DEFAULT_CRITIC, DEFAULT_STRATEGY, DEFAULT_BUDGET = "models/demo", "apprentice", 1000
+DEMO_BUDGET = 200  #: if no budget and no web is given; the demo web has about 240 pages of a topic
 DEFAULT_CALLBACK = "parse"
 PREFIX = "FOCUSCRAWL_"
 
@@ -122,7 +123,7 @@ class CrawlConfig(BaseModel):
         "pages has a column `url` and an optional column `topic`. A [topic "
         "definition](../how-to/topics.md) (a `.toml` file) lists start pages under the key "
         "`seeds`",
-        unset="the pages on the topic that the critic was trained on",
+        unset="the critic's training pages on the topic",
     )
     critic: Text = _argument(
         DEFAULT_CRITIC,
@@ -139,6 +140,8 @@ class CrawlConfig(BaseModel):
         DEFAULT_BUDGET,
         "number of fetches after which the crawl stops, including the fetches before an "
         "interruption; 0: no limit",
+        unset=f"{DEFAULT_BUDGET:,}; {DEMO_BUDGET} if neither `budget` nor `web` is given and the "
+        "crawl uses `demo`",
     )
     web: Text | None = _argument(
         None,
@@ -163,19 +166,21 @@ class CrawlConfig(BaseModel):
         StopExpression(),
         "[rules](../how-to/stopping.md) that stop the crawl, separated by commas. The rule "
         "`recall 0.9` stops the crawl when the estimated recall reaches 0.9. The rule `targets "
-        "0.8` stops the crawl when the target pages (argument `targets`) certify a recall of at "
-        "least 0.8. The rule `next 100 < 0.1` stops the crawl when the expected harvest rate of "
+        "0.8` stops the crawl when the share of found target pages (argument `targets`) shows "
+        "that recall is at least 0.8. The rule `next 100 < 0.1` stops the crawl when the "
+        "expected harvest rate of "
         "the next 100 fetches is below 0.1. The rule `time 8h` stops this run of the crawl after "
-        "8 hours (units: `s`, `m`, `h` and `d`). A crawl with several stop rules stops when the "
-        "first rule applies. The budget and the setting `FOCUSCRAWL_STAGNATION` can also stop "
+        "8 hours (units: `s`, `m`, `h` and `d`). A crawl with several stop rules stops as soon "
+        "as any of the rules applies. The budget and the setting `FOCUSCRAWL_STAGNATION` can "
+        "also stop "
         "the crawl",
         unset="no stop rule",
     )
     targets: Text | None = _argument(
         None,
         "[target pages](../how-to/stopping.md#recall-certified-by-target-pages): relevant pages "
-        "that you know and do not use as start pages. The share of target pages that a crawl "
-        "finds certifies a lower bound of the recall of the crawl. The argument `targets` "
+        "that you know and do not use as start pages. From the share of target pages that it "
+        "finds, the crawl computes a lower bound of its recall. The argument `targets` "
         "accepts the same formats as the argument `seeds`. A topic definition lists target pages "
         "under the key `targets`",
         unset="no target pages",
@@ -189,8 +194,8 @@ class CrawlConfig(BaseModel):
     )
     within: Text | None = _argument(
         None,
-        "folder of an earlier crawl that limits the new crawl. To measure recall, the new crawl "
-        "follows only URLs that the earlier crawl fetched",
+        "folder of an earlier crawl. The new crawl follows only URLs that the earlier crawl "
+        "fetched, so that its recall can be measured",
         unset="no limit",
     )
     hosts: Annotated[tuple[str, ...], HOSTS] = _argument(

@@ -58,8 +58,8 @@ def apprentice() -> None:
 @click.option(
     "--d-max",
     metavar="N|cv|cv-accuracy",
-    help="Maximum distance, in text nodes, between a link and a word that is a feature of the "
-    "link. With cv, a cross-validation chooses the distance by the log loss; with cv-accuracy, "
+    help="Use words as features of a link only up to this distance from the link, in text nodes. "
+    "With cv, a cross-validation chooses the distance by the log loss; with cv-accuracy, "
     "by the accuracy.",
 )
 @click.option(

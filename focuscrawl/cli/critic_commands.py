@@ -269,8 +269,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
     "--wrong",
     type=click.IntRange(min=0),
     metavar="N",
-    help="Without --labels: number of off-topic pages that you found among the pages that the "
-    "previous check printed as relevant. The command computes the precision of the critic from "
+    help="Without --labels: of the pages that the previous check listed as relevant, how many "
+    "you found to be off-topic. The command computes the precision of the critic from "
     "the number of off-topic pages.",
 )
 @click.option(
@@ -543,8 +543,8 @@ def _join_words(words: Sequence[str]) -> str:
 @click.option(
     "--before",
     metavar="CRITIC",
-    help="Earlier critic to compare with CRITIC, on the training examples of CRITIC that are not "
-    "training examples of the earlier critic.",
+    help="Earlier critic to compare with CRITIC. The comparison uses only examples that the "
+    "earlier critic was not trained on.",
 )
 @common_options.path_option("--out", "Also write all results to this JSON file.")
 def quality(

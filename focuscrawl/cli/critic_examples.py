@@ -67,7 +67,7 @@ def example_crawl_options(command: Command) -> Command:
     """Add the options for crawling example pages and other pages if ``--web`` is not given."""
     others = common_options.integer_option(
         "--others",
-        "Without --web: number of other pages to fetch, in addition to the example pages.",
+        "Without --web: number of additional pages to fetch as off-topic examples.",
         200,
     )
     return others(crawl_folder_options(command))

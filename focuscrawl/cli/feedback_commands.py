@@ -195,7 +195,8 @@ def suggest_command(
 
     By default, the command chooses pages whose relevance is uncertain, and which differ from the
     pages that you have already judged. With the option --kind, the command chooses top hubs, top
-    authorities, or pages whose relevance differs from the relevance of linked pages.
+    authorities, or pages whose relevance differs from the relevance of the pages that they
+    link to.
 
     The command asks for the verdicts on the terminal, unless you give --out, --answers or
     --teacher. If the language model --teacher needs an API key, set the environment variable
@@ -287,10 +288,11 @@ def neighbours_command(
 ) -> None:
     """Propose further examples for TOPIC.toml by following links.
 
-    The command proposes the most relevant pages to which good pages or start pages in TOPIC.toml
-    link. With --crawl, the command also proposes pages that link to good pages or start pages. You
-    judge the proposed pages on the terminal, or in a CSV file with the options --out and
-    --answers. The command adds your verdicts to TOPIC.toml.
+    The command follows the links on the good pages and start pages in TOPIC.toml, and proposes
+    the most relevant linked pages. With --crawl, the command also proposes pages that link to
+    good pages or start pages. You judge the proposed pages on the terminal. To judge them in a
+    CSV file instead, use --out and then --answers. The command adds your verdicts to
+    TOPIC.toml.
 
     Without --web and --crawl, the command fetches the pages with a polite crawl, and saves the
     pages in the folder --crawl-dir.

@@ -202,8 +202,8 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
 @click.option(
     "--seeds",
     metavar="URLS|FILE",
-    help="Start pages of the first crawl: URLs or a file of URLs.  [default: the pages on the "
-    "topic that the critic was trained on]",
+    help="Start pages of the first crawl: URLs or a file of URLs.  [default: the critic's "
+    "training pages on the topic]",
 )
 @click.option("--web", help="Recording (WARC file or index) to crawl.  [default: the live Web]")
 @click.option(

@@ -129,8 +129,8 @@ def training_options(command: Command) -> Command:
     @click.option(
         "--one-state",
         is_flag=True,
-        help="Train a smaller model, which has one state for each page label and no states for "
-        "links.",
+        help="Train a smaller model: a sequence model with one hidden state for each page label "
+        "and none for links.",
     )
     @common_options.float_option(
         "--l2", "L2 penalty on the weights of the path model.", TrainingOptions.l2, min_open=True

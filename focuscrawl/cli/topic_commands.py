@@ -105,8 +105,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
 @common_options.DEFINITION
 @click.option(
     "--critic",
-    help="Trained critic from whose classes you choose the relevant classes with the option "
-    "--topic.",
+    help="Trained critic; the option --topic chooses the relevant classes among its classes.",
 )
 @click.option(
     "--topic",
@@ -334,7 +333,7 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     "--query",
     metavar="TEXT",
     help="Search query that the command sends to the source of search results.  [default: the "
-    "keywords of the topic with the largest weights]",
+    "topic's keywords that have the largest weights]",
 )
 @common_options.integer_option(
     "--n", "Maximum number of start pages that the command adds to TOPIC.toml.", 20
@@ -403,7 +402,9 @@ def _keywords(known: TopicDefinition) -> Keywords:
 @click.option("--web", help=common_options.EXAMPLES_WEB)
 @crawl_folder_options
 @common_options.path_option(
-    "--bookmarks", "File of browser bookmarks (bookmarks.html) of further pages to classify."
+    "--bookmarks",
+    "File of browser bookmarks (bookmarks.html); the command also classifies the "
+    "bookmarked pages.",
 )
 @common_options.BOOKMARK_FOLDER
 @common_options.top_option("Maximum number of classes in the summary that the command prints.")

@@ -78,8 +78,8 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
 @click.option(
     "--search-more",
     is_flag=True,
-    help="When the harvest rate of the crawl falls, search for more start pages with words from "
-    "relevant pages.",
+    help="When the harvest rate falls, use words from relevant pages as queries to search for "
+    "more start pages.",
 )
 @common_options.integer_option(
     "--tuples",
@@ -164,10 +164,11 @@ def corpus(
     the relevant pages. The command also writes a datasheet, which describes the corpus.
 
     Each URL is the address of a page on the topic, or the name of a file of such addresses. The
-    pages that you give are start pages of the crawl and training examples of the critic. If you
-    give 17 or more URLs, the command uses two thirds of the pages (at least 14) only as target
-    pages. Target pages certify the recall of the crawl. If you give no URL, a search engine finds
-    pages, and the critic chooses the start pages.
+    pages that you give are start pages of the crawl and training examples of the critic. If
+    you give 17 or more URLs, the command sets aside two thirds of them, or 14 if that is more,
+    as target pages. From the share of target pages that the crawl finds, the command computes
+    a lower bound of the recall. If you give no URL, a search engine finds pages, and the
+    critic chooses the start pages.
 
     The command writes the files of all steps to one folder. To continue after an interruption,
     repeat the command; the command skips finished steps.

@@ -420,7 +420,7 @@ def find_warnings(
     """
     if good and len(good) < _MIN_GOOD:
         examples = "1 good example" if len(good) == 1 else f"{len(good)} good examples"
-        yield f"only {examples}: give about ten different good pages"
+        yield f"only {examples}: give {MIN_EXAMPLES} or more different good pages"
     if len(others) >= _MIN_OTHERS:
         yield from _warn_common_phrases(phrases, [bag for _, bag in others])
         yield from _warn_single_host(good, [url for url, _ in others])

@@ -11,6 +11,7 @@ from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import (
     ARGUMENTS,
     DEFAULT_CRITIC,
+    DEMO_BUDGET,
     PREFIX,
     SETTINGS,
     CrawlConfig,
@@ -50,7 +51,8 @@ def read_config(
     arguments : mapping of str to str
         Values of ``-a`` by name.
     may_be_demo : bool
-        Crawl the demo web if the critic is that of the demo and no web is named.
+        Crawl the demo web if the critic is that of the demo and no web is named. Without a
+        budget, the budget is then `DEMO_BUDGET`.
 
     Raises
     ------
@@ -133,7 +135,8 @@ def _with_demo_web(config: CrawlConfig) -> CrawlConfig:
             return config
         if not all(map(is_reserved, seeds)):
             return config
-    return config.with_values(web="demo")
+    budget = config.budget if "budget" in config.model_fields_set else DEMO_BUDGET
+    return config.with_values(web="demo", budget=budget)
 
 
 def _use_recording(settings: BaseSettings) -> None:

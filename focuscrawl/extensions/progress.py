@@ -150,12 +150,13 @@ class Progress(Component):
         config = self._crawl.config
         start = pluralize(len(self._crawl.frontier), "start page")
         logger.info(
-            "%s %s on %s: %s, strategy %s. Saving to %s",
+            "%s %s on %s: %s, strategy %s, %s. Saving to %s",
             "Resuming" if self._fetched_before else "Crawling",
             config.topic,
             f"the web {config.web}" if config.web else "the live Web",
             f"{self._fetched_before:,} pages fetched" if self._fetched_before else start,
             config.strategy,
+            f"budget {pluralize(config.budget, 'fetch')}" if config.budget else "no budget",
             config.crawl_dir,
         )
         if config.stop.recall is not None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _URL_WIDTH = 90  # characters of a URL shown
 PAGES_SHOWN = 20  #: start pages shown
 _HOSTS_SHOWN = 5
+_FETCHES_PER_MINUTE = 1500  # of a recorded web, on a slow machine
 _FORBIDDEN = "robots.txt"
 
 
@@ -119,8 +120,8 @@ def plan_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterat
     if not any(page.is_relevant for page in judged):
         best = max(judged, key=lambda page: page.relevance or 0.0)
         yield (
-            f"no start page is relevant (highest relevance {best.relevance:.2f}): the seeds or "
-            "the critic may be of another topic; check with `focuscrawl critic check`"
+            f"no start page is relevant (highest relevance {best.relevance:.2f}): choose other "
+            "start pages, or a critic of the same topic"
         )
     yield from start_page_warnings(pages, examples)
 
@@ -138,8 +139,8 @@ def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> 
     seeds = {page.url for page in pages}
     if examples and seeds.issuperset(examples):
         yield (
-            "these pages are also the critic's only relevant training examples, so their high "
-            "relevance proves nothing; check with `focuscrawl critic check`"
+            "the critic was trained on these start pages, so their high relevance does not show "
+            "how good the critic is; judge pages of the crawl to check and improve the critic"
         )
 
 
@@ -189,7 +190,8 @@ class CrawlPlan:
         fetches = pluralize(budget, "fetch")
         disk = ("disk", f"at most about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
         if not self.live:
-            return [("time", "minutes (recorded web, no delays)"), disk]
+            time = "less than a minute" if budget <= _FETCHES_PER_MINUTE else "minutes"
+            return [("time", f"{time} (recorded web, no delays)"), disk]
         of_these = min(len(hosts), self.at_once)
         few, many = (
             timedelta(seconds=round(budget * self.delay / n)) for n in (of_these, self.at_once)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _WORDS, _QUERIES = 12, 5
+_MIN_OTHER = 20  # pages; fewer do not show which words are frequent off topic
+_TIMES_AS_FREQUENT = 2  # on relevant pages, compared with other pages
 _MIN_RELEVANT = 10  # pages; the words of fewer pages are those of single sites
 _PAGES = """
 SELECT p.title, a.headings, p.relevance FROM page p LEFT JOIN answer a ON a.seq = p.seq
@@ -25,8 +27,9 @@ def propose_queries(store: CrawlStore) -> list[str]:
     """Return queries that combine words of the titles and headings of relevant pages.
 
     The words are those with the largest weights of `Keywords.from_counts`, without words of
-    everyday English. The list is empty if
-    the crawl has found fewer than ten relevant pages.
+    everyday English. If there are at least twenty other pages, each word is at least twice as
+    frequent on the relevant pages as on the other pages, so that words of advertisements are left
+    out. The list is empty if the crawl has found fewer than ten relevant pages.
     """
     relevant, other = Counter[str](), Counter[str]()
     n_relevant = n_other = 0
@@ -40,7 +43,12 @@ def propose_queries(store: CrawlStore) -> list[str]:
             n_other += 1
     if n_relevant < _MIN_RELEVANT:
         return []
-    counts = {word: WordCount(n, other[word]) for word, n in relevant.items()}
+    counts = {
+        word: WordCount(n, other[word])
+        for word, n in relevant.items()
+        if n_other < _MIN_OTHER
+        or n / n_relevant >= _TIMES_AS_FREQUENT * (other[word] + 1) / (n_other + 2)
+    }
     best = Keywords.from_counts(counts, n_relevant, n_other).weights
     rare = [word for word in best if frequency(word, ENGLISH) <= COMMON][:_WORDS]
     return make_tuples([[word] for word in rare], _QUERIES, TUPLE_SIZE, n_relevant)

@@ -35,7 +35,9 @@ _LAG = 3  # fetches of a replay from the start of a training to the adoption of 
 
 
 class ApprenticeStrategy(Strategy):
-    """The score of a URL is its expected relevance, given all known links to the URL.
+    """Learn during the crawl which links lead to relevant pages.
+
+    The score of a URL is its expected relevance, given all known links to the URL.
 
     The class `ApprenticeStrategy` connects `focuscrawl.apprentice.apprentice.Apprentice` to a
     crawl (methods.md 4 and 5).

@@ -97,7 +97,9 @@ class LinkStrategy(Strategy):
 
 
 class BestFirst(LinkStrategy):
-    """Best-first: the score of a URL is the maximum relevance of the linking pages (methods.md 3).
+    """Follow the links of the most relevant pages first.
+
+    The score of a URL is the maximum relevance of the linking pages (methods.md 3).
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ class BestFirst(LinkStrategy):
 
 
 class HardFocus(LinkStrategy):
-    """Hard focus: follow the links of a page only if its most probable class is in the topic.
+    """Follow the links of a page only if its most probable class is in the topic.
 
     The followed links are ordered as by the strategy ``best-first``. The frontier can become empty
     while relevant pages remain.
@@ -160,7 +162,7 @@ class HardFocus(LinkStrategy):
 
 
 class BreadthFirst(LinkStrategy):
-    """Breadth-first: all scores are equal, so URLs are fetched in the order found."""
+    """Fetch URLs in the order in which they are found."""
 
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = First()
@@ -171,7 +173,7 @@ class BreadthFirst(LinkStrategy):
 
 
 class Random(LinkStrategy):
-    """The strategy ``random``, which fetches URLs in a random order.
+    """Fetch URLs in a random order.
 
     The score of a URL depends only on the random seed and the id of the URL, so a resumed crawl
     continues in the same order.

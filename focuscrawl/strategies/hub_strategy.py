@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Hubs(RescoringStrategy[Floats]):
-    """Combines the relevance of linking pages with the expected authority score of a URL.
+    """Follow the links of relevant pages and of hubs first.
 
     The score of a URL v is (1 - w) R(u) + w p(v) with a weight w, where R(u) is the relevance of
     the most relevant page u that links to v. The value p(v) is the authority score that v would

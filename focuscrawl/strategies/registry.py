@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,16 @@ GROUP = "focuscrawl.strategies"
 def strategy_names() -> list[str]:
     """Return the names of all installed strategies."""
     return sorted(entry_points(group=GROUP).names)
+
+
+@cache
+def describe_strategy(name: str) -> str:
+    """Return the first sentence of the docstring of a strategy; empty if there is none."""
+    try:
+        text = inspect.getdoc(find_strategy(name)) or ""
+    except UserError:  # reported to users of the strategy
+        return ""
+    return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
 def find_strategy(name: str) -> type[Strategy]:

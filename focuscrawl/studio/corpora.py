@@ -29,7 +29,7 @@ from focuscrawl.studio.page_rendering import (
     text_value,
     text_values,
 )
-from focuscrawl.studio.served_folder import check_name
+from focuscrawl.studio.served_folder import parse_name
 from focuscrawl.studio.topic_routes import parse_urls
 from focuscrawl.topics import read_definition
 
@@ -80,7 +80,7 @@ class Corpus:
                     "search engine that finds some"
                 )
         with checks.field("web"):
-            web = folder.recording(recording) if recording else None
+            web = folder.recording_of(urls, recording)
         checks.finish()
         return cls(name, keywords, urls, web)
 
@@ -225,6 +225,6 @@ def _parse_pages(values: Mapping[str, Any]) -> int:
 
 
 def _free_name(folder: StudioFolder, name: str) -> str:
-    check_name(name)
+    name = parse_name(name)
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(each for each in names if not folder.safe_path(each).exists())

@@ -15,24 +15,24 @@ from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_STRATEGY
+from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.report.crawl_plan import CrawlPlan
-from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.strategies.registry import describe_strategy, strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import FieldChecks, text_value, text_values
-from focuscrawl.studio.served_folder import NamedCrawl, check_name
+from focuscrawl.studio.served_folder import DEMO, NamedCrawl, parse_name
 from focuscrawl.taxonomy import parse_topics
-from focuscrawl.topics import read_definition
+from focuscrawl.topics import TopicDefinition, read_definition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 CRAWL = "crawl"  #: kind of the jobs that crawl
 _CRAWLS_FOLDER = "crawls"  # in the served folder
 _SEEDS_FILE = "seeds.txt"
+_RECOMMENDED = (DEFAULT_STRATEGY, "best-first", "hard-focus", "hubs")
+_LIVE = "live"  # value of the field ``web`` for the live Web
 _NUMBER_PATTERN = re.compile(r"[0-9]{1,12}(\.[0-9]{1,6})?")
 _START_TIMEOUT, _POLL_INTERVAL = 60.0, 0.05  # seconds
 #: settings of a form: name of the field, Scrapy setting, label
@@ -66,7 +68,7 @@ class NewCrawl:
     arguments: list[str]  # command line after "focuscrawl"
     seeds: list[str]  # start URLs of the form; empty: those of a file, or the critic's examples
     budget: int  # fetches; 0: no limit
-    live: bool  # whether the crawl uses the live Web
+    web: str | None  # recording as an argument of a command; None: the live Web
 
     @property
     def seeds_argument(self) -> list[str]:
@@ -76,23 +78,26 @@ class NewCrawl:
     @property
     def can_fetch_start_pages(self) -> bool:
         """Whether the start pages can be fetched before the crawl."""
-        return bool(self.seeds_argument) or not self.live
+        return bool(self.seeds_argument) or self.web is not None
 
 
 def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
     """Parse and check the form of a new crawl; raise `UserError` if a value is invalid.
 
-    The form has the fields ``name``, ``budget``, ``web`` (empty for the live Web), ``strategy``,
-    and the fields in `SETTINGS`. The critic and the topic are in the fields ``critic`` and
-    ``topic``, or together in the field ``of`` (a value of `encode_class`). The field ``seeds``
-    contains the start URLs, or the field ``definition`` names a topic definition with seeds.
+    The form has the fields ``name`` (empty: the name of the topic), ``budget``, ``web`` (a
+    recording, ``live``, or empty), ``strategy``, and the fields in `SETTINGS`. The critic, the
+    topic and a topic definition are in the fields ``critic``, ``topic`` and ``definition``, or
+    together in the field ``of`` (a value of `encode_choice`). The field ``seeds`` contains the
+    start URLs; if the field is empty, the crawl starts from the seeds of the topic definition.
+
+    If ``web`` is empty, a crawl of a topic chosen in ``of`` uses the recording of the topic
+    definition, and a crawl from pages of the demo web uses the demo web.
     """
     checks, name, seeds, budget = FieldChecks(), "", list[str](), 0
     arguments: dict[str, str] = {}
-    with checks.field("name"):
-        name = _parse_name(folder, text_value(values, "name"))
-    chosen = [unquote(each) for each in text_value(values, "of").partition("#")[::2]]
-    critic = text_value(values, "critic") or chosen[0]
+    chosen = [unquote(each) for each in text_value(values, "of").split("#")]
+    critic, topic, definition = (*chosen, "", "", "")[:3]
+    critic = text_value(values, "critic") or critic
     with checks.field("critic" if "critic" in values else "of"):
         if not critic:
             raise UserError("no critic is chosen: create a topic and train a critic for it first")
@@ -100,22 +105,32 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
         is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
         arguments["critic"] = f"./{critic}" if is_local else critic
     with checks.field("topic" if text_value(values, "topic") else "of"):
-        arguments["topic"] = ",".join(parse_topics(text_value(values, "topic") or chosen[1]))
+        arguments["topic"] = ",".join(parse_topics(text_value(values, "topic") or topic))
         if critic and not arguments["topic"]:
             raise UserError("choose the class of the critic that is the topic")
     with checks.field("seeds"):
         seeds = [_parse_url(url) for url in text_values(values, "seeds")]
-    with checks.field("definition"):
-        if seeds:
-            arguments["seeds"] = f"./{name}/{_SEEDS_FILE}"
-        elif definition := text_value(values, "definition"):
-            path = folder.topic(definition)
-            if read_definition(path).seeds:
-                arguments["seeds"] = f"./{folder.name_of(path)}"
-    web = text_value(values, "web")
+    known, in_field = TopicDefinition(), "definition" in values
+    with checks.field("definition" if in_field else "of"):
+        if definition or (definition := text_value(values, "definition")):
+            known = read_definition(folder.topic(definition))
+    with checks.field("name"):
+        of = PurePath(definition).parent.name or PurePath(arguments.get("topic", "")).name
+        name = _parse_name(folder, text_value(values, "name") or free_name(folder, of or CRAWL))
+    if seeds:
+        arguments["seeds"] = f"./{name}/{_SEEDS_FILE}"
+    elif known.seeds:
+        arguments["seeds"] = f"./{definition}"
+    web, recording = text_value(values, "web"), None
     with checks.field("web"):
-        if web:
-            arguments["web"] = folder.recording(web)
+        if not web and not in_field:
+            web = known.web or ""
+        if not (web or seeds or known.seeds) and critic == DEFAULT_CRITIC:
+            web = DEMO
+        if web != _LIVE:
+            recording = folder.recording_of(seeds or known.seeds, web)
+        if recording is not None:
+            arguments["web"] = recording
     with checks.field("strategy"):
         strategy = text_value(values, "strategy", DEFAULT_STRATEGY)
         arguments["strategy"] = _parse_strategy(strategy)
@@ -123,19 +138,38 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
         budget = parse_budget(text_value(values, "budget", str(DEFAULT_BUDGET)))
     arguments |= {"budget": str(budget), "crawl_dir": f"./{name}"}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
-    for name_of_field, (setting, what) in SETTINGS.items():
-        with checks.field(name_of_field):
-            if value := text_value(values, name_of_field):
+    given += _parse_settings(values, checks)
+    checks.finish()
+    return NewCrawl(name, [CRAWL, *given], seeds, budget, recording)
+
+
+def _parse_settings(values: Mapping[str, Any], checks: FieldChecks) -> list[str]:
+    """Return the settings in a form as options of a command."""
+    given = list[str]()
+    for name, (setting, what) in SETTINGS.items():
+        with checks.field(name):
+            if value := text_value(values, name):
                 if not _NUMBER_PATTERN.fullmatch(value):
                     raise UserError(f"{what}: {value!r:.40} is not a number")
                 given += ["-s", f"{setting}={value}"]
-    checks.finish()
-    return NewCrawl(name, [CRAWL, *given], seeds, budget, live=not web)
+    return given
 
 
-def encode_class(critic: str, topic: str) -> str:
-    """Return a form value that contains a critic and one class of the critic."""
-    return f"{quote(critic, safe='')}#{quote(topic, safe='')}"
+def encode_choice(critic: str, topics: str, definition: str = "") -> str:
+    """Return a form value that contains a critic, its on-topic classes and a topic definition."""
+    return "#".join(quote(each, safe="") for each in (critic, topics, definition))
+
+
+def group_strategies() -> dict[str, dict[str, str]]:
+    """Return the strategies with a sentence for each, grouped by their purpose."""
+    names = strategy_names()
+    groups = {
+        "Recommended": [name for name in _RECOMMENDED if name in names],
+        "For comparison": [name for name in names if name not in _RECOMMENDED],
+    }
+    return {
+        group: {name: describe_strategy(name) for name in found} for group, found in groups.items()
+    }
 
 
 def start_crawl(context: StudioContext, crawl: NewCrawl) -> Job:
@@ -233,7 +267,7 @@ def _wait_until_crawling(context: StudioContext, crawl: NamedCrawl, job: Job) ->
     until = time.monotonic() + _START_TIMEOUT
     while time.monotonic() < until:
         if job.state is JobState.FAILED:
-            raise UserError(job.output.rpartition("\n")[2] or f"{crawl.name} did not start")
+            raise UserError(job.message or f"{crawl.name} did not start")
         if job.state is JobState.DONE or _is_running(crawl):
             break
         time.sleep(_POLL_INTERVAL)
@@ -292,7 +326,7 @@ def free_name(folder: StudioFolder, name: str) -> str:
 
 
 def _parse_name(folder: StudioFolder, name: str) -> str:
-    check_name(name)
+    name = parse_name(name)
     path = folder.safe_path(f"{_CRAWLS_FOLDER}/{name}")
     if CrawlFolder(path).exists:
         raise UserError(

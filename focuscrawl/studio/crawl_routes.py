@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -15,13 +16,14 @@ from focuscrawl.crawl_config import DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.report.crawl_plan import PAGES_SHOWN, summarize_start_pages
-from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.report.status import open_store
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawl_form import (
     SETTINGS,
     OutlookRunner,
     change_budget,
-    encode_class,
+    encode_choice,
+    group_strategies,
     parse_budget,
     parse_crawl_form,
     resume_crawl,
@@ -35,6 +37,7 @@ from focuscrawl.studio.page_rendering import (
     post_route,
     text_value,
 )
+from focuscrawl.studio.topic_folder import find_topic, read_topics
 from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
@@ -113,7 +116,10 @@ def routes(context: StudioContext) -> list[Route]:
             shown["found"] = found
             if found is not None and found.outlook is not None:
                 pages = found.outlook.pages
-                shown["facts"] = found.outlook.facts(new.budget)
+                shown["facts"] = [
+                    ("web", f"the recording {new.web}" if new.web else "the live Web"),
+                    *found.outlook.facts(new.budget),
+                ]
                 shown["heading"] = summarize_start_pages(pages)
                 shown["pages"], shown["more"] = pages[:PAGES_SHOWN], len(pages[PAGES_SHOWN:])
         except UserError as error:
@@ -121,7 +127,11 @@ def routes(context: StudioContext) -> list[Route]:
         return context.render("estimate", shown)
 
     def live(request: Request) -> dict[str, Any]:
-        return {"crawl": listing.crawl_summary(context.requested_crawl(request)), "tab": "live"}
+        crawl = context.requested_crawl(request)
+        with closing(open_store(crawl.path)) as store:
+            marked = store.identity().get("topic", "")
+        about = {"topic": find_topic(context.folder, crawl.path), "marked": marked}
+        return {"crawl": listing.crawl_summary(crawl), "tab": "live"} | about
 
     def state(request: Request) -> dict[str, Any]:
         return watches.read_state(request.path_params["name"])
@@ -147,34 +157,37 @@ def routes(context: StudioContext) -> list[Route]:
 def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
     """Return the default values and choices of the form of a new crawl."""
     query, folder = request.query_params, context.folder
-    wanted = query.get("topic", "")
-    critics, topics = listing.list_critics(folder), listing.list_topics(folder)
+    topics = {topic: topic.choice() for topic in read_topics(folder)}
+    critics = listing.list_critics(folder)
     if not any(each["name"] == DEFAULT_CRITIC for each in critics):
         critics.append({"name": DEFAULT_CRITIC, "classes": ["/Sports/Cycling"]})
-    place = wanted.rpartition("/")[0]
-    choices = [
-        {
-            "critic": each["name"],
-            "classes": [
-                {"name": topic, "value": encode_class(each["name"], topic)}
-                for topic in each["classes"]
-                if topic != OFF_TOPIC
-            ],
-            "wanted": bool(place) and each["name"].startswith(f"{place}/"),
-        }
-        for each in critics
-    ]
+    of_topics = {choice[0] for choice in topics.values() if choice is not None}
+    asked = query.get("topic", "")
     return {
-        "choices": choices,
-        "wanted": wanted,
-        "definitions": [each["name"] for each in topics if "error" not in each],
-        "strategies": strategy_names(),
+        "topics": [
+            {
+                "title": topic.title,
+                "value": encode_choice(*choice, topic.name),
+                "wanted": topic.name == asked,
+            }
+            for topic, choice in topics.items()
+            if choice is not None
+        ],
+        "untrained": [t for t, choice in topics.items() if choice is None and t.name == asked],
+        "classes": [
+            {
+                "title": f"{topic} – {each['name']}",
+                "value": encode_choice(each["name"], topic),
+                "wanted": False,
+            }
+            for each in critics
+            for topic in each["classes"]
+            if topic != OFF_TOPIC and each["name"] not in of_topics
+        ],
+        "strategies": group_strategies(),
         "strategy": query.get("strategy", DEFAULT_STRATEGY),
-        "classes": query.get("classes", ""),
-        "web": query.get("web", ""),
         "recordings": folder.recordings(),
         "budget": _FIRST_BUDGET,
-        "name": place.rpartition("/")[2] or "first",
         "settings": {field: what for field, (_, what) in SETTINGS.items()},
     }
 

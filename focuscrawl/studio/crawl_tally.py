@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.report.status import open_store
+from focuscrawl.studio.topic_folder import read_origin
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -93,7 +94,7 @@ class CrawlTallies:
         """Return ``relevant`` and ``spark`` (see `CrawlTally.draw`) of the crawl in `path`.
 
         The field ``tallied`` is the number of fetches counted. A large crawl is read in several
-        calls. The fields ``critic`` and ``topic`` are the crawl's critic and topic.
+        calls. The fields ``critic`` and ``topic`` are those of `read_origin`.
         """
         with self._lock, closing(open_store(path)) as store:
             key = (path, (path / "crawl.db").stat().st_ino)  # another crawl may take the path
@@ -102,11 +103,9 @@ class CrawlTallies:
             if len(self._tallies) > _MAX_CRAWLS:
                 self._tallies.popitem(last=False)
             tally.update(store)
-            identity = store.identity()
             return {
                 "relevant": tally.relevant,
                 "tallied": tally.fetched,
                 "spark": tally.draw(),
-                "critic": identity.get("critic", ""),
-                "topic": identity.get("topic", ""),
+                **read_origin(store, path),
             }

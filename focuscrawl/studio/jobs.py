@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -40,6 +41,7 @@ _LOG_FILE = "output.log"
 _OUTCOME_FILE = "outcome.json"  # ``exit_code``; exists when the command has ended
 _LOCK_FILE = "lock"  # held by the job's process; the kernel releases the lock if it is killed
 _MAX_FILE = 1 << 20  # bytes of a file
+_COMMAND = re.compile(r"focuscrawl [a-z ]*: ")
 _MAX_OUTPUT = 4096  # bytes shown, from the end of the log
 _MAX_ENDED = 200  # ended jobs; older jobs are deleted
 # errors of reading files from somebody else; int() of an infinity raises OverflowError
@@ -72,6 +74,11 @@ class Job:
     state: JobState
     exit_code: int | None  # None while the command is running, and if it was killed
     output: str  # end of the command's output
+
+    @property
+    def message(self) -> str:
+        """Last line of the output, without the name of the command before an error."""
+        return _COMMAND.sub("", self.output.rpartition("\n")[2])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes of the job under the names of the JSON API."""

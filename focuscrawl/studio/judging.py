@@ -32,7 +32,8 @@ from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import crawl_summary
 from focuscrawl.studio.page_cards import Questions
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint, post_route
-from focuscrawl.studio.topic_folder import TopicFiles, count_new_judgements
+from focuscrawl.studio.topic_folder import TopicFiles, count_new_judgements, find_topic
+from focuscrawl.studio.topic_jobs import retrain
 from focuscrawl.studio.topic_routes import (
     JUDGED,
     Judgement,
@@ -99,7 +100,9 @@ def routes(context: StudioContext) -> list[Route]:
                 return load_crawl_definition(store, path)
 
         def change(known: TopicDefinition) -> TopicDefinition:
-            before.update(judgement.before(known))
+            for url, verdict in judgement.before(known).items():
+                if before.get(url, "none") == "none":
+                    before[url] = verdict
             return judgement.change(known)
 
         if judgement.verdict == "skip":
@@ -107,6 +110,10 @@ def routes(context: StudioContext) -> list[Route]:
         else:
             applier.record_frontier(path)
             edit_definition(safe_join(path, DEFINITION_FILE), change, create)
+            topic = find_topic(context.folder, path)
+            if topic is not None:
+                edit_definition(topic.path, change)
+                retrain(context, topic)
         for url in judgement.urls:
             questions.settle(path, url, judged=judgement.verdict != "none")
         is_small = crawl_summary(crawl)["fetched"] <= _MAX_AUTOMATIC
@@ -125,9 +132,9 @@ def routes(context: StudioContext) -> list[Route]:
     def shown(request: Request) -> dict[str, Any]:
         crawl = context.requested_crawl(request)
         known = crawl_summary(crawl)
-        about = {name: known[name] for name in ("name", "fetched", "running")}
-        small = known["fetched"] <= _MAX_AUTOMATIC
-        return about | {"crawl": crawl.name, "small": small, "enough": _APPLY_AFTER}
+        about: dict[str, Any] = {name: known[name] for name in ("name", "fetched", "running")}
+        about |= {"crawl": crawl.name, "topic": find_topic(context.folder, crawl.path)}
+        return about | {"small": known["fetched"] <= _MAX_AUTOMATIC, "enough": _APPLY_AFTER}
 
     def shown_question(request: Request) -> dict[str, Any]:
         return shown(request) | next_question(request)
@@ -314,7 +321,7 @@ class JudgementApplier:
         if application is not None and _refused_at(crawl) > application.refused:
             return "the crawl refused the new critic: see the reason in the log of the crawl"
         job = next(iter(self._context.jobs.all(kind=_APPLY, subject=self._name(crawl))), None)
-        return job.output.split("\n")[-1] if job and job.state is JobState.FAILED else ""
+        return job.message if job and job.state is JobState.FAILED else ""
 
     def _name(self, crawl: Path) -> str:
         return self._context.folder.name_of(crawl)

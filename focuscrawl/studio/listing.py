@@ -13,6 +13,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.status import open_store, status_of
 from focuscrawl.studio.page_rendering import PREFIX, accepted_response, json_endpoint
 from focuscrawl.studio.served_folder import NamedCrawl, read_kind_and_classes
+from focuscrawl.studio.topic_folder import TOPIC_FILE
 from focuscrawl.topics.definition import read_definition
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from focuscrawl.studio.page_rendering import Endpoint, StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
 
-_TOPIC = "topic.toml"  # an invalid file of this name is listed with its error
 
 #: headers that let pages update their list of crawls, or of jobs (events of htmx)
 CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
@@ -37,7 +37,7 @@ def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
         try:
             definition = read_definition(path)
         except UserError as error:
-            if path.name == _TOPIC:
+            if path.name == TOPIC_FILE:  # other files may be no definitions
                 found.append({"name": name, "error": str(error)})
             continue
         found.append(

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from focuscrawl.crawl_config import DEFAULT_CRITIC
-from focuscrawl.studio.crawl_form import encode_class, free_name
+from focuscrawl.studio.crawl_form import encode_choice, free_name
 from focuscrawl.studio.crawl_tally import CrawlTallies
 from focuscrawl.studio.exports import list_exports
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import list_crawls, list_critics, list_topics
+from focuscrawl.studio.topic_folder import read_topics
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,14 +46,14 @@ def routes(context: StudioContext) -> list[Route]:
 
     def overview(request: Request) -> dict[str, Any]:
         found = crawls(request, _MAX_TALLIED) | read_steps(folder)
-        critics = list_critics(folder)
-        for topic in found["topics"]:
-            home = f"{PurePath(topic['name']).parent.as_posix()}/"
-            of_topic = [each for each in found["crawls"] if _is_of_topic(each, home)]
-            topic["n_crawls"] = len(of_topic)
-            topic["relevant"] = sum(each["relevant"] for each in of_topic)
-            topic["n_critics"] = sum(each["name"].startswith(home) for each in critics)
-        return found | {"critics": critics, "demo": _demo_crawl(folder)}
+        files = {topic.name: topic for topic in read_topics(folder)}
+        for each in found["topics"]:
+            if (topic := files.get(each["name"])) is not None:
+                of_topic = [crawl for crawl in found["crawls"] if topic.has_crawl(crawl)]
+                each["n_crawls"] = len(of_topic)
+                each["relevant"] = sum(crawl["relevant"] for crawl in of_topic)
+                each["choice"] = topic.choice()
+        return found | {"critics": list_critics(folder), "demo": _demo_crawl(folder)}
 
     return [
         Route("/", context.page_endpoint("overview", overview)),
@@ -61,17 +62,11 @@ def routes(context: StudioContext) -> list[Route]:
     ]
 
 
-def _is_of_topic(crawl: dict[str, Any], home: str) -> bool:
-    """Return whether a crawl has a critic or the class of the topic in the folder `home`."""
-    by_critic = crawl.get("critic", "").removeprefix("./").startswith(home)
-    return by_critic or f"/{home.rstrip('/')}" in crawl.get("topic", "").split(",")
-
-
 def _demo_crawl(folder: StudioFolder) -> dict[str, str]:
     """Return the values of the form of a new crawl for a crawl of the demo web."""
     return {
         "name": free_name(folder, "demo"),
-        "of": encode_class(DEFAULT_CRITIC, _DEMO_TOPIC),
+        "of": encode_choice(DEFAULT_CRITIC, _DEMO_TOPIC),
         "web": "demo",
         "budget": str(_DEMO_BUDGET),
     }
@@ -81,7 +76,8 @@ def read_steps(folder: StudioFolder) -> dict[str, Any]:
     """Return the topics that are not of a crawl, and which of the four steps are done.
 
     The four steps are ``topic``, ``crawl``, ``judge`` and ``export``. The result has the fields
-    ``topics``, ``first_topic`` and ``first_crawl`` (names, or empty), ``done`` (steps), and
+    ``topics``, ``first_topic`` (if possible, with a critic) and ``first_crawl`` (names, or empty),
+    ``done`` (steps), and
     ``next_step`` (the first step that is not done, or empty).
     """
     crawls = {folder.name_of(path): path for path in folder.crawls()}
@@ -91,6 +87,8 @@ def read_steps(folder: StudioFolder) -> dict[str, Any]:
             judged = judged or bool(each.get("good") or each.get("bad"))
         else:
             topics.append(each)
+    valid = read_topics(folder)
+    trained = [topic for topic in valid if topic.choice() is not None]
     reached = {
         "topic": bool(topics or crawls),
         "crawl": bool(crawls),
@@ -99,7 +97,7 @@ def read_steps(folder: StudioFolder) -> dict[str, Any]:
     }
     return {
         "topics": topics,
-        "first_topic": next((each["name"] for each in topics if "error" not in each), ""),
+        "first_topic": next((each.name for each in trained or valid), ""),
         "first_crawl": next(iter(crawls), ""),
         "done": [step for step, done in reached.items() if done],
         "next_step": next((step for step, done in reached.items() if not done), ""),

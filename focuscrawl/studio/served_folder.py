@@ -17,10 +17,12 @@ from focuscrawl.critic.critic_files import FORMAT, find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, safe_join
 from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.foundation.urls import host, is_reserved
 from focuscrawl.report.status import ControlledCrawl, CurrentState
+from focuscrawl.webs.synthetic.layout import DEMO_DOMAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from importlib.resources.abc import Traversable
 
     from focuscrawl.store import CrawlStore
@@ -32,7 +34,8 @@ _RECORDINGS = (".warc", ".warc.gz", ".wacz")
 _MAX_NAMED = 5  # recordings in an error message
 _MAX_NAME, _MAX_NAME_BYTES = 80, 200  # characters, bytes; suffixes are appended to a name
 _PACKAGE_CRITIC = re.compile(r"models/[\w-]{1,80}", re.ASCII)
-_DEMO_WEB = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
+DEMO = "demo"  #: name of the demo web as a recording
+_DEMO_WEB = re.compile(rf"{DEMO}(:[\d.]{{1,8}})?", re.ASCII)
 
 
 class StudioFolder:
@@ -83,6 +86,39 @@ class StudioFolder:
         )
         raise UserError(f"{self.root} has no recording {name!r:.200}: {remedy}")
 
+    def recording_of(self, urls: Sequence[str], web: str) -> str | None:
+        """Return the recording that contains pages, as an argument of a command.
+
+        Parameters
+        ----------
+        urls : sequence of str
+            Normalised URLs of the pages.
+        web : str
+            Name of the recording that a person gave, or empty.
+
+        Returns
+        -------
+        str or None
+            The given recording, ``demo`` for pages of the demo web, or None for the live Web.
+
+        Raises
+        ------
+        UserError
+            The recording does not exist, or no recording is given and a page cannot be on the
+            live Web.
+        """
+        if not web and urls and all(host(url).endswith(f".{DEMO_DOMAIN}") for url in urls):
+            web = DEMO
+        if web:
+            return self.recording(web)
+        for url in urls:
+            if is_reserved(url):
+                raise UserError(
+                    f"{url:.200} is not on the live Web, because the host is reserved for "
+                    "examples: name the recording that contains the page"
+                )
+        return None
+
     def recordings(self) -> list[str]:
         """Return the names of all recordings (saved web pages) in the studio's folder."""
         return [self.name_of(path) for path in self._files(_RECORDINGS)]
@@ -94,10 +130,9 @@ class StudioFolder:
 
     def new_folder(self, name: str) -> Path:
         """Return the path of a new folder; raise `UserError` if the name is taken or invalid."""
-        check_name(name)
-        path = self.root / name
+        path = self.root / parse_name(name)
         if os.path.lexists(path):
-            raise UserError(f"{name} exists already: choose another name")
+            raise UserError(f"{path.name} exists already: choose another name")
         return path
 
     def safe_path(self, name: str) -> Path:
@@ -163,8 +198,9 @@ class StudioFolder:
             pending += [(path, depth + 1) for path in reversed(below)]
 
 
-def check_name(name: str) -> None:
-    """Raise `UserError` unless `name` is a valid name for a new folder."""
+def parse_name(text: str) -> str:
+    """Return the name of a new folder, with hyphens for spaces; raise `UserError` if invalid."""
+    name = "-".join(text.split())
     letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
     short = len(name) <= _MAX_NAME and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
     if not (letters and short and name[:1] not in {"", ".", "-"}):
@@ -172,6 +208,7 @@ def check_name(name: str) -> None:
             f"{name!r:.80} is not a valid name: use at most {_MAX_NAME} letters, digits and "
             ". _ -, and start with a letter, digit or _"
         )
+    return name
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import count
+from pathlib import PurePath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, open_page_webs
 from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
@@ -20,17 +22,18 @@ from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.studio.page_cards import Reservations, read_page_card
 from focuscrawl.studio.served_folder import read_kind_and_classes
-from focuscrawl.taxonomy import ROOT, lies_under, normalise
+from focuscrawl.taxonomy import ROOT, lies_under, normalise, parse_topics
 from focuscrawl.topics import read_definition
 from focuscrawl.topics.definition import class_tree, count_examples, mark_class, unmark_class
 from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from importlib.resources.abc import Traversable
     from pathlib import Path
 
     from focuscrawl.critic.focused_critic import FocusedCritic
+    from focuscrawl.store import CrawlStore
     from focuscrawl.studio.page_cards import PageCard
     from focuscrawl.studio.served_folder import StudioFolder
     from focuscrawl.taxonomy import Taxonomy
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.web_protocol import Web
 
 
-_TOPIC_FILE = "topic.toml"
+TOPIC_FILE = "topic.toml"  #: name of the definition in a topic's or a crawl's folder
 _CRITIC_NAME = re.compile(r"critic-(\d{1,9})")
 _EXAMPLES_FOLDER = ".examples"  # hidden, so that the crawls in it are not listed
 _URLS_FILE = "examples.txt"  # file of a crawl of examples: URLs to fetch
@@ -56,13 +59,13 @@ class TopicFiles:
         self.path = path
         self.name = folder.name_of(path)
         self.folder = folder
-        base = path.parent if path.name == _TOPIC_FILE else path.with_suffix("")
+        base = path.parent if path.name == TOPIC_FILE else path.with_suffix("")
         self._base = folder.safe_path(folder.name_of(base))
 
     @property
     def title(self) -> str:
         """Name of the topic on pages of the studio."""
-        return self.name.removesuffix(f"/{_TOPIC_FILE}")
+        return self.name.removesuffix(f"/{TOPIC_FILE}")
 
     @property
     def is_of_crawl(self) -> bool:
@@ -106,6 +109,36 @@ class TopicFiles:
         _, classes = read_kind_and_classes(critic)
         return tuple(path for path in classes if path != OFF_TOPIC)
 
+    def choice(self) -> tuple[str, str] | None:
+        """Return the name of the critic for crawls and its classes; None without a critic.
+
+        The critic is the latest critic of the topic, or the critic that the definition names.
+        """
+        critics, definition = self.critics(), read_definition(self.path)
+        if critics:
+            return self.folder.name_of(critics[-1]), ",".join(self.marked_classes(critics[-1]))
+        if definition.critic is None:
+            return None
+        try:
+            self.folder.critic(definition.critic)
+        except UserError:
+            return None
+        return definition.critic, ",".join(definition.topics)
+
+    def has_crawl(self, crawl: Mapping[str, Any]) -> bool:
+        """Return whether a crawl with the given ``critic`` and ``topic`` is of this topic.
+
+        The values are those of `read_origin`.
+        """
+        critic = PurePath(crawl.get("critic", ""))
+        if self.folder.root / critic.parent == self._base:
+            return True
+        definition = read_definition(self.path)
+        named, marked = definition.critic, parse_topics(crawl.get("topic", ""))
+        return (
+            named is not None and PurePath(named) == critic and {*definition.topics} == {*marked}
+        )
+
     def load_latest_critic(self) -> FocusedCritic | None:
         """Return the latest critic, with the topic's classes marked as on topic, or None."""
         critics = self.critics()
@@ -129,15 +162,31 @@ class TopicFiles:
         Crawls without any successful fetch are skipped, so that the pages of these crawls are
         fetched again.
         """
+        return self._recordings_of(self._fetch_folders())
+
+    def crawls(self) -> list[Path]:
+        """Return the folders of the crawls of the topic, the latest crawl first."""
+        found = []
+        for path in self.folder.crawls():
+            with suppress(UserError), closing(open_store(path)) as store:
+                if self.has_crawl(read_origin(store, path)):
+                    found.append(path)
+        return sorted(found, key=lambda path: -CrawlFolder(path).store_path.stat().st_mtime_ns)
+
+    def judged_recordings(self) -> list[str]:
+        """Return the recordings of crawls with judged pages as arguments of a command."""
+        return self._recordings_of(path for path in self.crawls() if (path / TOPIC_FILE).exists())
+
+    def _recordings_of(self, folders: Iterable[Path]) -> list[str]:
         found: dict[str, None] = {}
-        for path in self._fetch_folders():
+        for path in folders:
             crawl = CrawlFolder(path)
             if crawl.exists and not crawl.in_use and not _answered_urls(crawl):
                 continue
             files = sorted(each for each in path.glob("*.warc.gz") if not each.is_symlink())
             if files:
                 found |= dict.fromkeys(map(self.argument_of, files))
-            elif CrawlFolder(path).exists:
+            elif crawl.exists:
                 with closing(open_store(path)) as store:
                     identity = store.identity()
                 if identity.get("web", LIVE) != LIVE:
@@ -182,6 +231,41 @@ class TopicFiles:
         found = [each for each in folder.iterdir() if each.name.isdecimal()]
         found = [each for each in found if not each.is_symlink()]
         return sorted(found, key=lambda path: int(path.name))
+
+
+def read_origin(store: CrawlStore, crawl: Path) -> dict[str, str]:
+    """Return the ``critic`` with which a crawl was started, and its ``topic``, or empty strings.
+
+    After judgements, the crawl has its own critic, and its definition names the earlier critic.
+    """
+    identity = store.identity()
+    path, critic = crawl / TOPIC_FILE, identity.get("critic_name", "")
+    if path.exists():
+        critic = read_definition(path).critic or ""
+    return {"critic": critic, "topic": identity.get("topic", "")}
+
+
+def find_topic(folder: StudioFolder, crawl: Path) -> TopicFiles | None:
+    """Return the topic for which a crawl was started, or None if the folder has no such topic.
+
+    The result is None for a crawl of a corpus, because a corpus resumes with the same topic.
+    """
+    with closing(open_store(crawl)) as store:
+        origin = read_origin(store, crawl)
+    found = next((topic for topic in read_topics(folder) if topic.has_crawl(origin)), None)
+    return None if found is None or (found.path.parent / ORDER_FILE).exists() else found
+
+
+def read_topics(folder: StudioFolder) -> list[TopicFiles]:
+    """Return the files of each topic with a valid definition that does not belong to a crawl."""
+    found = []
+    for path in folder.toml_files():
+        topic = TopicFiles(folder, path)
+        if not topic.is_of_crawl:
+            with suppress(UserError):
+                read_definition(path)
+                found.append(topic)
+    return found
 
 
 def _answered_urls(crawl: CrawlFolder) -> frozenset[str]:

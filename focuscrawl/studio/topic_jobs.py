@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
+from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, read_regular, write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.studio.jobs import JobState
+from focuscrawl.studio.topic_folder import count_new_judgements
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.opening import check_web_from_file
 
@@ -34,8 +37,9 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
     """Start a job that trains a critic from a topic definition, or return the running job.
 
     Example pages are read from the recording that the topic definition names, or from recordings
-    of fetched examples. Without recordings, the job fetches the example pages, and a sample of
-    other pages.
+    of fetched examples, or from the demo web. Judged pages of crawls are read from the recordings
+    of the crawls. Without recordings, the job fetches the example pages, and a sample of other
+    pages.
     """
     check_not_of_crawl(topic)
     definition = _read_definition(topic)
@@ -44,12 +48,24 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
         if running is not None:
             return running
         arguments = ["topic", "train", f"./{topic.name}", f"--out={topic.next_critic()}"]
-        if definition.web is None:
-            recordings = topic.recordings()
-            arguments += [f"--web={each}" for each in recordings]
-            if not recordings:
-                arguments += [f"--others={_N_OTHER_PAGES}", f"--crawl-dir={topic.next_examples()}"]
+        recordings = topic.recordings() if definition.web is None else [definition.web]
+        if not recordings:
+            recording = context.folder.recording_of(sorted(definition.judged_urls), "")
+            recordings = [] if recording is None else [recording]
+        if recordings:
+            more = [*recordings, *topic.judged_recordings()]
+            arguments += [
+                f"--web={each}" for each in dict.fromkeys(more) if each != definition.web
+            ]
+        else:
+            arguments += [f"--others={_N_OTHER_PAGES}", f"--crawl-dir={topic.next_examples()}"]
         return context.jobs.start(TRAIN, topic.name, arguments)
+
+
+def retrain(context: StudioContext, topic: TopicFiles) -> None:
+    """Train a new critic if persons have judged enough pages since the latest critic."""
+    if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
+        start_training(context, topic)
 
 
 def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
@@ -66,13 +82,13 @@ def start_measuring(context: StudioContext, topic: TopicFiles) -> Job:
         web = _read_definition(topic).web
         if web is not None:
             check_web_from_file(web, topic.name)
-        webs = topic.recordings() if web is None else [web]
+        webs = [*(topic.recordings() if web is None else [web]), *topic.judged_recordings()]
         arguments = [
             *("critic", "quality", topic.argument_of(critic)),
             f"--topic={','.join(topic.marked_classes(critic))}",
             f"--out={topic.argument_of(_quality_file(critic))}",
         ]
-        arguments += [f"--web={each}" for each in webs]
+        arguments += [f"--web={each}" for each in dict.fromkeys(webs)]
         if len(critics) > 1:
             arguments += [f"--before={topic.argument_of(critics[-2])}"]
         return context.jobs.start(MEASURE, topic.name, arguments)
@@ -101,6 +117,24 @@ def start_fetching(
         if web is not None:
             arguments.append(f"--web={web}")
         return context.jobs.start(FETCH, topic.name, arguments)
+
+
+def delete_topic(context: StudioContext, topic: TopicFiles) -> None:
+    """Delete a topic that has no critic, with its example pages.
+
+    A topic with a critic is kept, because crawls may use the critic.
+    """
+    check_not_of_crawl(topic)
+    with context.job_lock():
+        if any(job.state is JobState.RUNNING for job in context.jobs.all(subject=topic.name)):
+            raise UserError(f"{topic.title} is being trained: stop the training under Activity")
+        if topic.critics():
+            raise UserError(f"{topic.title} has a critic, which crawls may use")
+        shutil.rmtree(topic.examples_folder, ignore_errors=True)
+        topic.path.unlink(missing_ok=True)
+        if topic.path.parent != context.folder.root:
+            with suppress(OSError):  # the folder has other files
+                topic.path.parent.rmdir()
 
 
 def check_not_of_crawl(topic: TopicFiles) -> None:

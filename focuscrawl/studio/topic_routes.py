@@ -36,7 +36,9 @@ from focuscrawl.studio.topic_folder import ExampleQueue, TopicFiles, count_new_j
 from focuscrawl.studio.topic_jobs import (
     RETRAIN_AFTER,
     check_not_of_crawl,
+    delete_topic,
     read_quality,
+    retrain,
     start_fetching,
     start_measuring,
     start_training,
@@ -137,15 +139,21 @@ def _topic_api(
             edit_definition(topic.path, change)
         for url in judgement.urls:
             examples.settle(topic, url, skipped=judgement.verdict == _SKIP)
-        if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
-            start_training(context, topic)
+        retrain(context, topic)
         return judgement.response(before)
 
     def edit(request: Request, values: Mapping[str, Any]) -> Response:
         topic = find_topic(request)
         check_not_of_crawl(topic)
-        edit_definition(topic.path, lambda known: edited_definition(known, values))
+        edit_definition(topic.path, lambda known: edited_definition(known, values, context.folder))
+        if text_value(values, "train"):
+            start_training(context, topic)
         return JSONResponse(_definition_values(topic), headers={"HX-Refresh": "true"})
+
+    def delete(request: Request, _: Mapping[str, Any]) -> Response:
+        topic = find_topic(request)
+        delete_topic(context, topic)
+        return JSONResponse({"name": topic.name}, headers={"HX-Redirect": f"{context.base}/"})
 
     def train(request: Request, _: Mapping[str, Any]) -> Response:
         job = start_training(context, find_topic(request))
@@ -159,7 +167,7 @@ def _topic_api(
         urls, web = parse_urls(text_values(values, "urls")), text_value(values, "web")
         if not urls:
             raise UserError("no pages to fetch: give one URL per line")
-        recording = context.folder.recording(web) if web else None
+        recording = context.folder.recording_of(urls, web)
         job = start_fetching(context, find_topic(request), urls, recording)
         return accepted_response(job.to_dict(), JOBS_CHANGED)
 
@@ -169,6 +177,7 @@ def _topic_api(
         post_route(f"{PREFIX}/bookmarks", bookmarks),
         post_route(f"{one}/judge", judge),
         post_route(f"{one}/edit", edit),
+        post_route(f"{one}/delete", delete),
         post_route(f"{one}/train", train),
         post_route(f"{one}/measure", measure),
         post_route(f"{one}/examples", fetch),
@@ -231,6 +240,8 @@ def _topic_pages(
 ) -> list[Route]:
     def shown(topic: TopicFiles, here: str, **values: Any) -> dict[str, Any]:
         known = {"topic": topic, "definition": read_definition(topic.path), "here": here}
+        known |= {"new": count_new_judgements(topic), "enough": RETRAIN_AFTER}
+        known["crawls"] = [context.folder.name_of(path) for path in topic.crawls()]
         return {**known, **training_state(context, topic), **values}
 
     def new(request: Request) -> dict[str, Any]:
@@ -242,10 +253,12 @@ def _topic_pages(
 
     def definition(request: Request) -> dict[str, Any]:
         topic = find_topic(request)
-        return shown(topic, "definition", text=read_regular(topic.path).decode())
+        recordings = context.folder.recordings()
+        text = read_regular(topic.path).decode()
+        return shown(topic, "definition", text=text, recordings=recordings)
 
     def training(request: Request) -> dict[str, Any]:
-        return shown(find_topic(request), "")
+        return shown(find_topic(request), request.query_params.get("here", ""))
 
     def judging(request: Request) -> dict[str, Any]:
         return shown(find_topic(request), "examples", recordings=context.folder.recordings())
@@ -254,7 +267,7 @@ def _topic_pages(
         topic = find_topic(request)
         person = request.query_params.get("tab", "")
         values = {"card": examples.next(topic, person), "left": len(examples.unjudged(topic))}
-        return shown(topic, "", **values, new=count_new_judgements(topic), enough=RETRAIN_AFTER)
+        return shown(topic, "", **values)
 
     def judgements(request: Request) -> dict[str, Any]:
         topic, query = find_topic(request), dict(request.query_params)
@@ -326,7 +339,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     topic. The value ``urls`` contains the URLs of on-topic pages, which are also seeds, and
     ``bad`` contains the URLs of off-topic pages. The value ``critic`` names a critic, ``classes``
     lists the critic's on-topic classes, and ``web`` is the recording from which pages are read.
-    All form values may be missing or empty.
+    All form values may be missing or empty. Pages of the demo web need no ``web``.
     """
     checks, critic, web = FieldChecks(), text_value(values, "critic"), text_value(values, "web")
     urls, bad, recording = list[str](), list[str](), None
@@ -348,7 +361,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
         if critic and not topics:
             raise UserError("name the classes of the critic that form the topic")
     with checks.field("web"):
-        recording = folder.recording(web) if web else None
+        recording = folder.recording_of([*urls, *bad], web)
     words = parse_phrases(text_value(values, "words"))
     with checks.field("words"):
         if not any(values.get(name) for name in described):
@@ -418,7 +431,9 @@ def judgements_shown(found: dict[str, Any], query: Mapping[str, str]) -> dict[st
     return found | {"query": longer, "filtered": filtered}
 
 
-def edited_definition(known: TopicDefinition, values: Mapping[str, Any]) -> TopicDefinition:
+def edited_definition(
+    known: TopicDefinition, values: Mapping[str, Any], folder: StudioFolder
+) -> TopicDefinition:
     """Return a topic definition with the posted ``words``, ``description``, ``seeds``, ... .
 
     Fields that were not posted stay. A field such as ``good_was`` contains what the person saw:
@@ -437,7 +452,11 @@ def edited_definition(known: TopicDefinition, values: Mapping[str, Any]) -> Topi
     description = text_value(values, "description")
     if "description" in values and description != text_value(values, "description_was", "\0"):
         changed["description"] = description or None
-    result = replace(known, **changed)
+    result, web = replace(known, **changed), text_value(values, "web")
+    with checks.field("web"):
+        if "web" in values and (not web or web != known.web):
+            recording = folder.recording_of(sorted(result.judged_urls), web)
+            result = replace(result, web=recording)
     both = [url for url in result.bad if url in {*result.good}]
     with checks.field("bad"):
         if both:

@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _MAX_CACHED = 100_000  # resolved URLs, about 50 MB
 _MAX_OPEN_FILES = 16
+_MAX_REQUESTS = 2_000  # to a web server for all URLs of an index
 
 
 _INDEXES: dict[str, Callable[[Any, str, str], CaptureIndex]] = {  # by file name ending
@@ -106,8 +107,13 @@ class ArchiveWeb:
         Raises
         ------
         UserError
-            The index is not sorted.
+            The index is not sorted, or is too large to be read from a web server.
         """
+        if self._index.requests > _MAX_REQUESTS:
+            raise UserError(
+                f"{self._index.name} lists too many URLs to read them all from a web server: name "
+                "another recording with --web, or copy the lines that you need to a .cdxj file"
+            )
         last = ""
         for key, captures in groupby(self._index, key=lambda capture: capture.key):
             if key < last:

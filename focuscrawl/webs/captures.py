@@ -158,10 +158,13 @@ class CaptureIndex(Protocol):
         File name for messages.
     fingerprint : str
         Hex digest, equal for copies of the index.
+    requests : int
+        Requests to a web server that it takes to read the whole index; 0 for other files.
     """
 
     name: str
     fingerprint: str
+    requests: int
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
         """Yield all captures with one of the given URL keys."""

@@ -31,6 +31,7 @@ _SAMPLES = 16  # blocks that the fingerprint includes
 _HEADER = b"!"  # prefix of lines about the index itself
 _LAST_KEY = b"\xff"  # sorts after every line
 
+_BLOCK_LINE = 80  # bytes of a line about a compressed block
 _CACHED_PARTS = 32  # compressed blocks, of about 2 MB each
 _MAX_OPEN_FILES = 16
 _MAX_PACKED, _MAX_UNPACKED = 8 << 20, 32 << 20  # bytes of a compressed block
@@ -42,6 +43,12 @@ class _SortedLines:
 
     When the file is opened, seventeen blocks of 64 KiB are read. A search reads one block for each
     bisection step that is not cached, and one block for the lines.
+
+    Attributes
+    ----------
+    requests, line_requests : int
+        Requests to a web server for all blocks, and about as many as there are lines; 0 for other
+        files.
     """
 
     def __init__(self, files: fs.FileSystem | HttpFiles, path: str, name: str) -> None:
@@ -65,6 +72,9 @@ class _SortedLines:
         for block in sampled:
             digest.update(b"\n".join(self._block(block)))
         self.fingerprint = digest.hexdigest()
+        is_remote = files.type_name == "http"
+        self.requests = self._count if is_remote else 0
+        self.line_requests = -(-self._size // _BLOCK_LINE) if is_remote else 0
 
     def __iter__(self) -> Iterator[tuple[bytes, int]]:
         """Yield all lines, each with an approximate position in bytes."""
@@ -160,7 +170,7 @@ class CdxjIndex:
         line, at = self._lines.last()
         if not line.startswith(_HEADER):
             self._parse(line, at)  # a truncated file ends within a line
-        self.fingerprint = self._lines.fingerprint
+        self.fingerprint, self.requests = self._lines.fingerprint, self._lines.requests
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
         """Yield all captures (index entries) with one of the given URL keys."""
@@ -230,6 +240,7 @@ class BlockIndex:
         self._open = lru_cache(_MAX_OPEN_FILES)(self._open_file)
         self._captures = lru_cache(_CACHED_PARTS)(self._read_lines)
         self.fingerprint = self._lines.fingerprint
+        self.requests = self._lines.requests + self._lines.line_requests
 
     def find(self, keys: Sequence[str]) -> Iterator[Capture]:
         """Yield all captures (index entries) with one of the given URL keys."""

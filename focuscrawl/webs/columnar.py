@@ -102,6 +102,8 @@ class ColumnarIndex:
         A file cannot be read, lacks a column or is damaged; later reads may raise the error, too.
     """
 
+    requests = 0  # the files are on no web server
+
     def __init__(self, files: fs.FileSystem, path: str, name: str) -> None:
         self.name = name
         self._files = files

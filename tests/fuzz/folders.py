@@ -77,7 +77,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 _PAGES = (
     *("/", "/api/v1/topics", "/api/v1/critics", "/api/v1/crawls", "/api/v1/jobs", "/topics/new"),
-    *("/crawls/new", "/parts/crawls", "/parts/jobs"),
+    *("/crawls/new", "/corpora/new", "/parts/crawls", "/parts/jobs"),
 )
 _OF_A_CRAWL = (
     *("", "/live", "/question", "/moved", "/hubs", "/hosts", "/pages", "/frontier", "/exports"),
@@ -179,6 +179,7 @@ class World:
                 said = {key: self._url if value == "U" else value for key, value in data.items()}
                 yield f"/api/v1/crawls/{seed}/crawl/{verb}", said
             yield f"/api/v1/topics/{seed}/topic.toml/train", {}
+            yield f"/api/v1/corpora/{seed}/go-on", {"pages": "5"}
 
     def _paths(self, seeds: range) -> Iterator[str]:
         yield from _PAGES
@@ -187,6 +188,7 @@ class World:
                 yield f"/api/v1/crawls/{seed}/crawl{of_it}"
                 if not of_it.startswith("/page/"):
                     yield f"/crawls/{seed}/crawl{of_it}"
+            yield from (f"/api/v1/corpora/{seed}", f"/corpora/{seed}")
             for topic in ("topic.toml", "crawl/topic.toml"):
                 yield from (f"/api/v1/topics/{seed}/{topic}", f"/topics/{seed}/{topic}/definition")
                 yield from (f"/topics/{seed}/{topic}/{what}" for what in ("examples", "quality"))

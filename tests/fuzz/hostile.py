@@ -63,6 +63,8 @@ def make_sound(folder: Path, focuscrawl: Callable[..., object]) -> None:
     (folder / "topic.toml").write_text(
         f'critic = "models/demo"\ntopics = ["{TOPIC}"]\nweb = "demo"\n'
     )
+    order = {"keywords": "bicycle, peloton", "urls": ["http://a.example/"], "web": "demo"}
+    (folder / "corpus.json").write_text(json.dumps(order | {"search": "evil:search"}))
     for path in folder.rglob("*.db"):
         with closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -76,7 +76,7 @@ def test_a_corpus_is_a_table_an_archive_and_a_graph(folder: Path, tmp_path: Path
         assert answers[1] is not None
         assert answers[0].body == answers[1].body
 
-    for name in ("none.csv", "none.warc.gz", "none"):
+    for name in ("none.csv", "none.warc.gz", "none.wacz", "none"):
         none = ("collect", folder, "--out", tmp_path / name, "--language", "ja")
         assert re.search(
             r"^focuscrawl: nothing to export: all of \d+ pages with relevance ≥ 0\.5 were skipped "

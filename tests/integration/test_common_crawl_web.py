@@ -16,7 +16,7 @@ from unit.archives import record_demo, write_blocks
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import api_client
-from focuscrawl.webs import open_web
+from focuscrawl.webs import archive_web, open_web
 
 from .archive_server import ArchiveServer
 from .running import ROOT, crawl
@@ -90,6 +90,14 @@ def test_an_index_here_leads_to_files_there(server: ArchiveServer, folder: Path)
     assert web.fetch(url) == open_web(f"{index},{folder}").fetch(url) is not None
 
 
+def test_an_uncompressed_index_may_be_on_the_server(server: ArchiveServer, folder: Path) -> None:
+    web = open_web(f"{server.url}/{WARCS}/web.cdxj{FAST}")
+    expected = open_web(str(folder / WARCS / "web.cdxj"))
+    urls = [*expected.urls()]
+    assert [*web.urls()] == urls
+    assert web.fetch(urls[3]) == expected.fetch(urls[3]) is not None
+
+
 def test_requests_wait_while_the_server_is_busy(server: ArchiveServer) -> None:
     web = open_web(web_of(server))
     url = next(web.urls())
@@ -143,6 +151,18 @@ def test_a_crawl_stops_if_the_server_refuses_and_is_resumed_later(
         assert len(run.kept.urls) < 20
     server.refuse_after = None
     assert crawl(tmp_path / "stopped", web=web_of(server), **given).kept.urls == expected
+
+
+def test_an_index_of_millions_of_urls_is_only_searched(
+    server: ArchiveServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archive_web, "_MAX_REQUESTS", 3)
+    web = open_web(web_of(server))
+    (url,) = [*open_web(str(folder / WARCS / "web.warc.gz")).urls()][7:8]
+    assert web.resolve([url]) == [url]
+    assert "lists too many URLs to read them all" in mistaken("web", "urls", web_of(server))
+    here = focuscrawl("web", "urls", f"{folder / INDEXES / 'cluster.idx'},{folder}").output
+    assert url in here.splitlines()
 
 
 def test_a_missing_warc_file_fails_the_fetch(server: ArchiveServer, tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(
     page.goto(address)
     page.route("**/parts/estimate", hold)
     with page.expect_request("**/parts/estimate"):
-        page.goto(f"{address.partition('?')[0]}crawls/new?web=demo")
+        page.goto(f"{address.partition('?')[0]}crawls/new")
     page.get_by_label("Budget in fetches").fill("5")
     page.get_by_role("button", name="Start crawl").press("Enter")
-    page.wait_for_url("**/crawls/first/live")
+    page.wait_for_url("**/crawls/Cycling/live")
     assert held

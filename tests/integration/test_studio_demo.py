@@ -93,6 +93,7 @@ def check_small_screen(page: Page, root: str) -> None:
     for path in (
         "",
         "crawls/new",
+        "corpora/new",
         f"{crawl}/live",
         f"{crawl}/exports",
         sheet,
@@ -133,7 +134,8 @@ def test_errors_are_at_their_fields_and_nothing_typed_is_lost(
     expect = pytest.importorskip("playwright.sync_api").expect
     with serving(tmp_path) as address, tab(browser) as page:
         page.goto(address)
-        page.goto(f"{page.url}crawls/new?web=demo")
+        page.goto(f"{page.url}crawls/new")
+        page.get_by_text("Advanced").press("Enter")
         page.get_by_label("Name").fill("mine")
         page.get_by_label("Start pages of the crawl").fill("not a URL")
         page.locator("#web").fill("nowhere.warc")

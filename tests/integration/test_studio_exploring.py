@@ -119,7 +119,7 @@ def test_a_studio_for_reading_has_nothing_to_press(read_only: str, browser: Brow
     changes = "[hx-post], form:not([method=get]), "
     changes += "button:not([popovertarget], form[method=get] button)"
     crawl = "crawls/crawls/best-first"
-    pages = ["", "topics/new", "crawls/new"]
+    pages = ["", "topics/new", "crawls/new", "corpora/new"]
     pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "exports")]
     with tab(browser) as page:
         page.goto(read_only)

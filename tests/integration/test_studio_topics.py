@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
 from .running import QUICK, as_options
-from .studio import crawl, serving, tab
+from .studio import Client, crawl, serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,11 +134,11 @@ def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> 
     root = tab.url
     path = folder / "knots" / "topic.toml"
     path.parent.mkdir()
-    write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.example/",)), path)
+    write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.org/",)), path)
     tab.goto(f"{root}topics/knots/topic.toml/definition")
     words = tab.get_by_label("Phrases that only pages")
     words.fill("knots\nsplice")
-    tab.get_by_label("Good pages").fill("http://a.example/\nno url")
+    tab.get_by_label("Good pages").fill("http://a.org/\nno url")
     tab.get_by_label("Start pages").fill("neither")
     tab.get_by_role("button", name="Save changes").press("Enter")
     wrong = tab.locator(".field-error")
@@ -146,16 +147,55 @@ def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> 
     expect(words).to_have_value("knots\nsplice")  # what was typed stays
     assert_accessible(tab)
     # another person adds a page meanwhile
-    edit_definition(path, lambda known: known.with_judgements([], ["http://b.example/"]))
-    tab.get_by_label("Good pages").fill("http://a.example/\nhttp://c.example/")
-    tab.get_by_label("Start pages").fill("http://a.example/")
+    edit_definition(path, lambda known: known.with_judgements([], ["http://b.org/"]))
+    tab.get_by_label("Good pages").fill("http://a.org/\nhttp://c.org/")
+    tab.get_by_label("Start pages").fill("http://a.org/")
     tab.get_by_role("button", name="Save changes").press("Enter")
-    expect(tab.get_by_label("Pages that are not good")).to_have_value("http://b.example/")
+    expect(tab.get_by_label("Pages that are not good")).to_have_value("http://b.org/")
     known = read_definition(path)
     assert known.words == ("knots", "splice")
-    assert known.good == ("http://a.example/", "http://c.example/")
-    assert known.bad == ("http://b.example/",)
-    assert known.seeds == ("http://a.example/",)
+    assert known.good == ("http://a.org/", "http://c.org/")
+    assert known.bad == ("http://b.org/",)
+    assert known.seeds == ("http://a.org/",)
+
+
+def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, address: str) -> None:
+    """From two pages of the demo web, without naming a recording."""
+    client = Client(address)
+    good = [label.url for label in SyntheticWeb().labels() if label.topic == CYCLING][:2]
+    made = client.ask("/topics", {"name": "road cycling", "urls": good})
+    assert made["web"] == "demo"
+    topic = made["name"]
+    assert "no crawl can judge pages for the topic" in client.page(f"/crawls/new?topic={topic}")
+    assert "Train a critic" in client.page("/")
+    client.ask(f"/topics/{topic}/edit", {"words": ["road cycling", "peloton"], "train": True})
+    trained = client.until(f"/topics/{topic}/training", lambda said: not said["running"])
+    assert trained["critics"] == ["road-cycling/critic-1"]
+    form = client.page(f"/crawls/new?topic={topic}")
+    (of,) = re.findall(r'<option value="([^"]*)" selected>road-cycling<', form)
+    begun = client.ask("/crawls", {"of": of, "budget": "30", "strategy": "best-first"})
+    assert begun["crawl"] == "crawls/road-cycling"
+    at = f"/crawls/{begun['crawl']}"
+    client.until(at, lambda said: not said["running"] and said["fetched"] == 30)
+    pages = [row["url"] for row in client.until(f"{at}/pages", lambda s: "rows" in s)["rows"]]
+    judged = [url for url in pages if url not in good][:5]
+    for url in judged[:4]:
+        client.ask(f"{at}/judge", {"url": url, "verdict": "bad"})
+    assert client.ask(f"{at}/judge", {"url": good[0], "verdict": "bad"})["before"] == {
+        good[0]: "good"  # in the definition of the topic
+    }
+    client.ask(f"{at}/judge", {"url": good[0], "verdict": "good"})
+    assert {*read_definition(folder / topic).bad} == {*judged[:4]}
+    assert "4 judgements that this critic has not learned from" in client.page(
+        f"/topics/{topic}/quality"
+    )
+    client.ask(f"{at}/judge", {"url": judged[4], "verdict": "good"})
+    trained = client.until(f"/topics/{topic}/training", lambda said: not said["running"])
+    assert trained["critics"][-1] == "road-cycling/critic-2"
+    assert f"{at}/judge" in client.page(f"/parts/topics/{topic}/example")
+    overview = client.page("/")
+    assert "road-cycling/critic-2</bdi>: 3 good, 4 not good" in " ".join(overview.split())
+    client.until(f"{at}/moved", lambda said: not said["busy"])
 
 
 def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:

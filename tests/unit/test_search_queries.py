@@ -12,11 +12,26 @@ from hypothesis import strategies as st
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.search import Candidate, choose_candidates, make_tuples, open_source
+from focuscrawl.search.proposals import propose_queries
+
+from .small_crawl import being_written
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 WORDS = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=3)
+
+
+def test_words_of_advertisements_on_all_pages_are_in_no_proposed_query(tmp_path: Path) -> None:
+    with being_written(tmp_path / "crawl") as crawl:
+        for n in range(12):
+            crawl.fetch(f"http://a.example/{n}", 0.9, title="Peloton saddle spokes sponsored")
+        for n in range(20):
+            advertised = "sponsored" if n % 4 else ""
+            crawl.fetch(f"http://b.example/{n}", 0.1, title=f"Recipes {advertised}")
+        store = crawl.written()
+        queries = propose_queries(store)
+    assert {word for each in queries for word in each.split()} == {"peloton", "saddle", "spokes"}
 
 
 def test_few_phrases_are_combined_word_by_word() -> None:

@@ -6,7 +6,7 @@ import pytest
 from scrapy.settings import Settings
 
 from focuscrawl.crawl.distilling import SITES
-from focuscrawl.crawl_config import CrawlConfig, describe_accepted
+from focuscrawl.crawl_config import DEFAULT_BUDGET, DEMO_BUDGET, CrawlConfig, describe_accepted
 from focuscrawl.engine.config_from_settings import config_as_written, read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import TEXT, one_of, whole_number
@@ -240,7 +240,9 @@ def test_the_critic_of_the_demo_crawls_the_demo_web_where_none_is_named(
     given: dict[str, str], web: str | None
 ) -> None:
     assert read_config(Settings(), given).web is None
-    assert read_config(Settings(), given, may_be_demo=True).web == web
+    found = read_config(Settings(), given, may_be_demo=True)
+    assert (found.web, found.budget) == (web, DEFAULT_BUDGET if web is None else DEMO_BUDGET)
+    assert read_config(Settings(), {**given, "budget": "7"}, may_be_demo=True).budget == 7
 
 
 def test_values_without_a_crawl_leave_settings_as_they_are() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -13,9 +14,11 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
+from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.crawl_form import (
     OutlookRunner,
-    encode_class,
+    encode_choice,
+    group_strategies,
     parse_crawl_form,
     resume_crawl,
     start_crawl,
@@ -23,6 +26,8 @@ from focuscrawl.studio.crawl_form import (
 from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, CrawlWatch, Curve, EventLog
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
+from focuscrawl.studio.topic_folder import TopicFiles
+from focuscrawl.topics import TopicDefinition, write_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .small_crawl import being_written
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.studio.crawl_form import StartPagesResult
 
-DEMO = {"name": "first", "of": encode_class("models/demo", "/Sports/Cycling"), "budget": "20"}
+DEMO = {"name": "first", "of": encode_choice("models/demo", "/Sports/Cycling"), "budget": "20"}
 
 
 @pytest.fixture
@@ -48,12 +53,56 @@ def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder)
     )
     assert made.name == "crawls/first"
     assert made.seeds == ["http://a.example/"]
-    assert not made.live
+    assert made.web == "demo"
     assert " ".join(made.arguments) == (
         "crawl -a critic=models/demo -a topic=/Sports/Cycling -a seeds=./crawls/first/seeds.txt "
         "-a web=demo -a strategy=apprentice -a budget=20 -a crawl_dir=./crawls/first "
         "-s DOWNLOAD_DELAY=0.5"
     )
+
+
+def test_a_topic_brings_its_critic_its_start_pages_and_its_recording(
+    folder: StudioFolder,
+) -> None:
+    seed = "http://a.example/"
+    (folder.root / "bikes").mkdir()
+    (folder.root / "mine.warc").touch()
+    shutil.copytree("models/demo", folder.root / "bikes" / "critic-1")
+    path = folder.root / "bikes" / "topic.toml"
+    write_definition(TopicDefinition(words=("bikes",), web="./mine.warc", seeds=(seed,)), path)
+    topic = TopicFiles(folder, path)
+    choice = topic.choice()
+    assert choice is not None
+    of = encode_choice(choice[0], "/Sports/Cycling", topic.name)
+    made = parse_crawl_form(folder, {"of": of})
+    assert (made.name, made.web) == ("crawls/bikes", "./mine.warc")
+    assert "critic=./bikes/critic-1" in made.arguments
+    assert made.seeds_argument == ["seeds=./bikes/topic.toml"]
+    (folder.root / "crawls" / "bikes").mkdir(parents=True)
+    made = parse_crawl_form(folder, {"of": of, "web": "live", "seeds": "http://a.org/"})
+    assert (made.name, made.web) == ("crawls/bikes-2", None)
+
+
+def test_each_strategy_is_offered_once_with_a_sentence() -> None:
+    groups = group_strategies()
+    assert "best-first" in groups["Recommended"]
+    assert "oracle" in groups["For comparison"]
+    assert sorted(name for found in groups.values() for name in found) == strategy_names()
+    assert all(sentence for found in groups.values() for sentence in found.values())
+
+
+@pytest.mark.parametrize(
+    ("said", "web"),
+    [
+        ({}, "demo"),  # the start pages are the examples of the demo critic
+        ({"seeds": "https://velo-59.demo.example/"}, "demo"),
+        ({"seeds": "https://a.org/"}, None),
+    ],
+)
+def test_the_demo_web_is_known_by_its_start_pages(
+    folder: StudioFolder, said: dict[str, Any], web: str | None
+) -> None:
+    assert parse_crawl_form(folder, {**DEMO, **said}).web == web
 
 
 @pytest.mark.parametrize(
@@ -67,6 +116,7 @@ def test_a_form_becomes_the_command_that_people_would_type(folder: StudioFolder)
         ({"budget": "many"}, "not a number of fetches"),
         ({"budget": "-1"}, "not a number of fetches"),
         ({"seeds": "file:///etc/passwd"}, "not an http"),
+        ({"seeds": "http://a.example/"}, "name the recording"),
         ({"web": "/etc/passwd"}, "no recording"),
         ({"web": "-x"}, "no recording"),
         ({"strategy": "evil"}, "no strategy"),

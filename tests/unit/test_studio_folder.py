@@ -96,10 +96,14 @@ def test_names_are_in_any_letters(folder: StudioFolder, name: str) -> None:
     assert folder.new_folder(name) == folder.root / name
 
 
+def test_spaces_in_a_name_become_hyphens(folder: StudioFolder) -> None:
+    assert folder.new_folder("road  cycling\n") == folder.root / "road-cycling"
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        *("", ".", "..", ".a", "-a", "a/b", "a b", "a\0b", "a\n"),
+        *("", ".", "..", ".a", "-a", "a/b", "a\0b", " "),
         *("\u202eabc", "x" * 81, "鳥" * 80, "a\ud800"),
     ],
 )

@@ -80,11 +80,15 @@ def test_the_steps_follow_what_the_folder_contains(tmp_path: Path) -> None:
     assert next_step() == "crawl"
     crawl = make_crawl(tmp_path / "crawls" / "a")
     assert next_step() == "judge"
+    assert read_steps(folder)["first_topic"] == "t/topic.toml"
+    (tmp_path / "u").mkdir()
+    (tmp_path / "u" / "topic.toml").write_text('critic = "models/demo"\ntopics = ["/Sports"]\n')
+    assert read_steps(folder)["first_topic"] == "u/topic.toml"  # it has a critic
     (crawl / "topic.toml").write_text('words = ["cycling"]\ngood = ["http://a.example/"]\n')
     assert next_step() == "export"
     (create_export_folder(crawl) / "hubs.csv").touch()
     steps = read_steps(folder)
     assert (steps["next_step"], steps["first_crawl"]) == ("", "crawls/a")
-    assert [each["name"] for each in steps["topics"]] == ["t/topic.toml"]
+    assert [each["name"] for each in steps["topics"]] == ["t/topic.toml", "u/topic.toml"]
     assert free_name(folder, "a") == "a-2"
     assert free_name(folder, "b") == "b"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import FieldErrorsError, text_value
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
+from focuscrawl.studio.topic_jobs import delete_topic
 from focuscrawl.studio.topic_routes import Judgement, create_topic, edited_definition
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 
 from .small_crawl import being_written
+from .studio_folders import make_context
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,15 +41,54 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_phrase_and_pages_make_a_topic(folder: StudioFolder) -> None:
-    said = {"name": "knots", "words": "knots, rope work", "urls": "HTTP://A.example\nb.example"}
+    said = {"name": "knots", "words": "knots, rope work", "urls": "HTTP://A.org\nb.org"}
     with pytest.raises(UserError, match="not an http"):
         create_topic(folder, said)
     assert not (folder.root / "knots").exists()
-    made = create_topic(folder, {**said, "urls": "HTTP://A.example\n\n# mine\nhttp://b.example/x"})
+    made = create_topic(folder, {**said, "urls": "HTTP://A.org\n\n# mine\nhttp://b.org/x"})
     found = read_definition(made)
     assert made == folder.topic("knots/topic.toml")
     assert found.words == ("knots", "rope work")
-    assert found.good == found.seeds == ("http://a.example/", "http://b.example/x")
+    assert found.good == found.seeds == ("http://a.org/", "http://b.org/x")
+
+
+def test_a_topic_of_pages_of_the_demo_web_is_read_from_the_demo_web(folder: StudioFolder) -> None:
+    urls = "https://velo-59.demo.example/a.html\nhttps://spokes-6.demo.example/"
+    made = create_topic(folder, {"name": "road cycling", "urls": urls})
+    assert made == folder.root / "road-cycling" / "topic.toml"
+    assert read_definition(made).web == "demo"
+    live = {"name": "b", "urls": f"{urls}\nhttps://a.org/"}
+    with pytest.raises(FieldErrorsError, match="name the recording that contains") as refused:
+        create_topic(folder, live)
+    assert {*refused.value.fields} == {"web"}
+
+
+def test_the_recording_of_a_topic_is_corrected_in_its_definition(folder: StudioFolder) -> None:
+    (folder.root / "mine.warc").touch()
+    known = TopicDefinition(good=("http://a.example/",))
+    with pytest.raises(FieldErrorsError) as refused:
+        edited_definition(known, {"web": ""}, folder)
+    assert {*refused.value.fields} == {"web"}
+    assert edited_definition(known, {"web": "mine.warc"}, folder).web == "./mine.warc"
+    outside = replace(known, web="/elsewhere/pages.cdxj")  # named on the command line
+    assert (
+        edited_definition(outside, {"web": outside.web, "words": "a"}, folder).web == outside.web
+    )
+    of_demo = {"web": "", "good": "http://peloton-1.demo.example/"}
+    assert edited_definition(known, of_demo, folder).web == "demo"
+
+
+def test_an_untrained_topic_is_deleted_and_a_trained_one_kept(folder: StudioFolder) -> None:
+    context = make_context(folder)
+    topic = TopicFiles(folder, create_topic(folder, {"name": "knots", "words": "knots"}))
+    (folder.root / "knots" / ".examples" / "1").mkdir(parents=True)
+    delete_topic(context, topic)
+    assert not (folder.root / "knots").exists()
+    topic = TopicFiles(folder, create_topic(folder, {"name": "knots", "words": "knots"}))
+    shutil.copytree("models/demo", folder.root / "knots" / "critic-1")
+    with pytest.raises(UserError, match="has a critic"):
+        delete_topic(context, topic)
+    assert topic.path.is_file()
 
 
 @pytest.mark.parametrize(
@@ -127,21 +169,21 @@ def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
     assert (made.words, made.good) == (("knots", "rope"), ("http://a.example/",))
 
 
-def test_two_persons_edit_a_topic_and_keep_both_changes() -> None:
+def test_two_persons_edit_a_topic_and_keep_both_changes(folder: StudioFolder) -> None:
     a, b, c = (f"http://a.example/{name}" for name in "abc")
     known = TopicDefinition(words=("knots", "rope"), good=(a, c), description="Ours")
     seen = {"words_was": "knots\nrope", "good_was": a, "description_was": ""}
     said = {"words": "knots\nsplice, sea", "good": b, "description": "", "seeds": f"{a}\n{b}"}
-    made = edited_definition(known, said | seen)
+    made = edited_definition(known, said | seen, folder)
     assert made.words == ("knots", "splice, sea")
     assert made.good == (c, b)  # `c` was added meanwhile, and `a` was removed here
     assert made.description == "Ours"
     assert made.seeds == (a, b)
     with pytest.raises(FieldErrorsError) as refused:
-        edited_definition(known, {"bad": a, "seeds": "no url"})
+        edited_definition(known, {"bad": a, "seeds": "no url"}, folder)
     assert {*refused.value.fields} == {"bad", "seeds"}
     with pytest.raises(FieldErrorsError, match="needs a phrase"):
-        edited_definition(known, {"words": "", "good": "", "description": ""})
+        edited_definition(known, {"words": "", "good": "", "description": ""}, folder)
 
 
 def test_classes_are_searched_and_opened_level_by_level(folder: StudioFolder) -> None:

@@ -20,12 +20,13 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Greedy best-first order by the true relevance of the link targets (methods.md 1).
+    """Follow first the links to the most relevant pages, which must be known.
 
-    The oracle predicts relevance 0 for redirects, errors, and copies of fetched pages. In studies,
-    the oracle shows how low the loss rate can be on a recording. The oracle is not optimal,
-    because it fetches URLs of equal relevance in the order found and ignores their links. The
-    first oracle crawl of a web with a critic judges every page and caches the judgements.
+    The oracle (methods.md 1) predicts relevance 0 for redirects, errors, and copies of fetched
+    pages. In studies, the oracle shows how low the loss rate can be on a recording. The oracle is
+    not optimal, because it fetches URLs of equal relevance in the order found and ignores their
+    links. The first oracle crawl of a web with a critic judges every page and caches the
+    judgements.
 
     Raises
     ------

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+DEMO_DOMAIN = "demo.example"  #: domain of all hosts of the synthetic web
 BLOCK_HOSTS = 20
 BLOCK_PAGES = 1000
 _SIZES = (120, 90, 80, 70, 64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 34, 30, 28, 24, 20, 14)
@@ -44,7 +45,7 @@ _PORTAL_SLOT = 1
 HOME, ABOUT, PRIVACY, FIRST_HUB = 0, 1, 2, 3
 
 _NUMBER = r"(0|[1-9][0-9]{0,17})"
-_URL = re.compile(rf"https?://([a-z]+-{_NUMBER}\.demo\.example)(/[^?]*)(\?.*)?")
+_URL = re.compile(rf"https?://([a-z]+-{_NUMBER}\.{re.escape(DEMO_DOMAIN)})(/[^?]*)(\?.*)?")
 _ARTICLE = re.compile(rf"/[a-z-]+/(?:[a-z0-9-]+-)?{_NUMBER}\.html")
 _HUB = re.compile(r"/(?:[a-z]+-)?([a-z]+)(/?)")
 _BY_INDEX = re.compile(rf"/(go|old|past|files|images)/(?:(20[0-9]{{2}})/)?{_NUMBER}(\.[a-z]+)?")
@@ -221,7 +222,7 @@ class WebLayout:
             first=block * BLOCK_PAGES + _FIRST[place],
             sections=max(1, size // _SECTION_PAGES),
             topic=topic,
-            name=f"{stem}-{number}.demo.example",
+            name=f"{stem}-{number}.{DEMO_DOMAIN}",
             title=f"{stem.capitalize()} {draws.pick(PLACES)}",
             scheme="http" if draws.chance(0.15) else "https",
             encoding=encoding,
