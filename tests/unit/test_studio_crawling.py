@@ -14,9 +14,11 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
+from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.crawl_form import (
     OutlookRunner,
     encode_choice,
+    group_strategies,
     parse_crawl_form,
     resume_crawl,
     start_crawl,
@@ -79,6 +81,14 @@ def test_a_topic_brings_its_critic_its_start_pages_and_its_recording(
     (folder.root / "crawls" / "bikes").mkdir(parents=True)
     made = parse_crawl_form(folder, {"of": of, "web": "live", "seeds": "http://a.org/"})
     assert (made.name, made.web) == ("crawls/bikes-2", None)
+
+
+def test_each_strategy_is_offered_once_with_a_sentence() -> None:
+    groups = group_strategies()
+    assert "best-first" in groups["Recommended"]
+    assert "oracle" in groups["For comparison"]
+    assert sorted(name for found in groups.values() for name in found) == strategy_names()
+    assert all(sentence for found in groups.values() for sentence in found.values())
 
 
 @pytest.mark.parametrize(
