@@ -83,12 +83,12 @@ class Group:
 
 
 class Discounts:
-    """Discounts of the scores of URLs whose hosts or patterns brought less than predicted.
+    """Discounts for URLs whose host or pattern yielded less relevance than the scores predicted.
 
     A score predicts a relevance. A new page brings its relevance, and a repeat brings nothing. The
     yield of a host is the relevance brought, divided by the relevance predicted, with a prior of
-    `PRIOR` correct predictions. The yield of a pattern is computed with a prior of `PRIOR`
-    predictions that have the yield of the host. When a yield falls to a half, a quarter and so on,
+    `PRIOR` correct predictions. The yield of a pattern is computed as if `PRIOR` earlier
+    predictions had had the yield of the host. When a yield falls to a half, a quarter and so on,
     the scores are halved once, twice and so on.
 
     Discounts depend only on the order of the fetches.
@@ -285,7 +285,7 @@ class NearDuplicates(Part):
         self._index.find_or_add(url, sketch)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add a page of an earlier run to the near-duplicate index; mark a near-duplicate."""
+        """Add a page of an earlier run to the index, or mark the page as a near-duplicate."""
         stored = fetch.stored
         if is_sketch(stored.signature) and not fetch.is_duplicate:
             near = self._index.find_or_add(stored.url, stored.signature)
