@@ -162,8 +162,8 @@ class Distiller:
     def score_unfetched(self, scores: HubScores, hubs: int | None = None) -> Floats:
         """Return the authority scores that unfetched pages would have if they were relevant.
 
-        The result for a page is the authority score that the page would have before scaling if its
-        relevance were 1.
+        The result is the authority score, before the scaling, that a page would have with the
+        relevance 1.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ class TextPipeline(Component):
 
 
 class RecordPipeline(Component):
-    """Record every fetch once, and drop the items that feed exports exclude.
+    """Record every fetch once, and drop the items that do not belong in feed exports.
 
     If another pipeline drops the item or raises an error, the fetch is recorded with the fields
     set so far. URLs excluded by robots.txt are neither fetches nor items.

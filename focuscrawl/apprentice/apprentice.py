@@ -1,4 +1,4 @@
-"""The class `Apprentice`, which scores URLs; saving apprentices to files and reading them."""
+"""The class `Apprentice`, which scores URLs, and functions that save and read apprentices."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Apprentice:
             return self.table.url_row.data[targets] < 0
 
     def observe(self, url: int, relevance: float) -> None:
-        """Record the outcome of a fetch; call `expand` for the fetched page afterwards."""
+        """Record the outcome of a fetch; the caller then calls `expand` for the fetched page."""
         with self.lock:
             self.table.grow(url + 1)
             if self._resume_point is None and self.scorer.evidence.has_links(url):
@@ -458,7 +458,7 @@ def pack_judged_batch(apprentice: Apprentice) -> bytes | None:
 
 
 class TrainingPool:
-    """Training data: about the ``options.memory`` latest judged URLs of all groups of hosts."""
+    """Training data: approximately the last ``options.memory`` judged URLs, from all processes."""
 
     def __init__(self, options: Options) -> None:
         self.options = options

@@ -216,7 +216,10 @@ class UrlEvidence:
         return mean
 
     def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
-        """Return the numeric inputs of URLs, float64 (n, n_inputs); co-citations are last."""
+        """Return the numeric inputs of URLs, float64 (n, n_inputs).
+
+        The last columns are the mean co-citation inputs (see `cocitation`).
+        """
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, _, around = sums
         mean = (relevance + _PRIOR_LINKS * PRIOR) / (n + _PRIOR_LINKS)

@@ -114,7 +114,10 @@ class FeatureExtractor:
         )
 
     def with_all_urls_new(self, features: PageFeatures, urls: Sequence[str]) -> PageFeatures:
-        """Return a copy with features of all link targets, whose URLs are `urls` (n,)."""
+        """Return a copy of `features` that has URL features of all link targets, new or known.
+
+        The argument `urls` (n,) contains the URLs of the link targets.
+        """
         return replace(features, **self._new_urls(features.targets, urls))
 
     def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:

@@ -461,7 +461,7 @@ class NaiveBayesLearner(Learner):
 
 
 def equal_boundary(y: Floats) -> float:
-    """Return the label that divides labels most evenly into those up to it and those above.
+    """Return the label b that divides labels most evenly into labels <= b and labels > b.
 
     If all labels are equal, no label divides them, and the result is 1/2.
     """

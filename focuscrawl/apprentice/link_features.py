@@ -1,4 +1,4 @@
-"""Features of a link: words around it, words of its URL, relation of its sites, links nearby."""
+"""Features of a link: words around it, words of its URL, whether it leaves the site, and more."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ def url_set_keys(url: str) -> list[int]:
 
     - Prefixes are the host and each directory of the path, from large to small, padded with zeros.
       The full path counts as a prefix only if the URL has a query.
-    - There are four patterns: the extension with the names of the query arguments; the extension
-      with these names and the host; the last path segment with all digits replaced by 0; the whole
-      URL with all digits replaced by 0. URLs with the same pattern often have similar relevance.
+    - There are four patterns. The first is the extension with the names of the query arguments.
+      The second is the first pattern with the host. The third is the last path segment, and the
+      fourth the whole URL, both with all digits replaced by 0. URLs with the same pattern often
+      have similar relevance.
     - Aliases are two short forms of the URL, one with the query and one without. Different URLs of
       the same page often have the same aliases, for example ``/a``, ``/a/`` and ``/a/index.html``.
     """
@@ -203,7 +204,7 @@ def window(
 
 
 def offset_features(near: Window, hashes: NDArray[np.uint64]) -> SparseRows:
-    """Return one feature per word near a link and its DOM offset from the link [A02 2.2.2].
+    """Return a feature for each pair of a word near a link and its DOM offset [A02 2.2.2].
 
     Parameters
     ----------

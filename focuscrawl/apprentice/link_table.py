@@ -231,8 +231,8 @@ class RowStore:
 class LinkTable:
     """Table of all links of a crawl in the order found, with their pages and URLs.
 
-    Pages can be forgotten together with their links. Forgotten links and pages have no position.
-    Link arrays have one entry per link, and URL arrays have one entry per URL id.
+    A page can be *forgotten*: the page and its links are removed from the arrays. Link arrays have
+    one entry per link, and URL arrays have one entry per URL id.
 
     Attributes
     ----------

@@ -269,7 +269,7 @@ def rescore_queued(
     training_set: TrainingSet | None,
     state: bytes,
 ) -> ApprenticeUpdate:
-    """Score a snapshot's queued URLs with a new model; of the arguments, change only `scorer`.
+    """Score the queued URLs of a snapshot with a new model; the function modifies only `scorer`.
 
     If the table has more links than the options allow, the pages that link to URLs with the lowest
     scores are forgotten. URLs to which only forgotten pages link get the score 0.
@@ -308,7 +308,7 @@ def rescore_queued(
 
 
 class ResumePoint(NamedTuple):
-    """The fetch up to which a resumed crawl loads its stored fetches without computing scores.
+    """The last stored fetch that a resumed crawl loads without computing scores.
 
     After this fetch, the apprentice computes scores again.
 

@@ -181,7 +181,7 @@ class Options:
 
     @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> Options:
-        """Return the options in a mapping; other entries of the mapping are ignored."""
+        """Create the options from a mapping; ignore entries of the mapping that are no options."""
         return cls(**{each.name: given[each.name] for each in fields(cls) if each.name in given})
 
     def with_model_options(self, kept: Mapping[str, Any]) -> Options:

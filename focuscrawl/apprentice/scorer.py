@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def new_learner(options: Options) -> Learner:
     """Return an untrained learner with its prior weights.
 
-    The linear regression has the prior weights of the tangent to the logistic function at the
-    value 1/2. With the prior weights of naive Bayes, the score of a link is the relevance of the
-    linking page, as in best-first search.
+    The prior of the linear regression is that of the logistic regression, but the logistic
+    function is replaced by its tangent at 0. With the prior weights of naive Bayes, the score of a
+    link is the relevance of the linking page, as in best-first search.
     """
     prior = prior_weights(options)
     if options.learner == "nb":

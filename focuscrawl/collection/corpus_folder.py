@@ -44,15 +44,15 @@ class CorpusOrder:
 
     @property
     def topic(self) -> str:
-        """Path of the critic's class of the topic, named after the first phrase."""
+        """Path of the class that the critic learns; the first phrase is the name of the class."""
         words = parse_phrases(self.keywords)[0]
         return f"/{'_'.join(words).capitalize()}"
 
     def split_pages(self) -> tuple[list[str], list[str]]:
         """Return the given pages that are examples, and the target pages.
 
-        Unless the user names target pages, some of at least 17 given pages are held out as target
-        pages, so that three or more pages remain as examples.
+        If the user gives 17 or more pages but names no target pages, some of the given pages
+        become target pages. At least three given pages remain examples.
         """
         if self.targets or self.all_examples or len(self.urls) < LEAST_TO_HOLD_OUT:
             return [*self.urls], [*self.targets]
@@ -60,7 +60,7 @@ class CorpusOrder:
 
 
 class CorpusFolder:
-    """The folder with the files of all steps.
+    """The folder with the files of all steps from keywords to a corpus.
 
     Topic definition and critics have the names that the studio uses, so that each step can be
     repeated in the studio.
@@ -98,9 +98,10 @@ class CorpusFolder:
         return sorted(self.path.glob(".examples/*/pages.warc.gz"))
 
     def known_source(self) -> str | None:
-        """Return the installed source of start pages of the corpus in the folder, if any.
+        """Return the source of start pages that the corpus in the folder uses, if it is installed.
 
-        Other sources are files and Python functions, which only the user may name.
+        The result is None for a source that is a file or a Python function, because only the user
+        may name such a source.
         """
         try:
             known = str(json.loads(read_regular(self.order))["search"])
@@ -109,7 +110,7 @@ class CorpusFolder:
         return known if known in installed_sources() else None
 
     def open(self, order: CorpusOrder) -> None:
-        """Create the folder, or check that the folder has the files of the same order.
+        """Create the folder, or check that an existing folder was created with the same options.
 
         Raises
         ------

@@ -158,13 +158,13 @@ class RecallEstimator:
     fetches find h * n relevant pages. Second, off-topic pages may lead to groups of relevant
     pages. A relevant page starts a *group* if the page is not a seed and no earlier relevant page
     has a link to the page. Relevant pages that were first found on a page of a group belong to the
-    same group. Each queued off-topic page is expected to lead to as many pages of groups as the
-    fetched off-topic pages did on average.
+    same group. The estimate assumes that a queued off-topic page leads, on average, to as many
+    pages in groups as a fetched off-topic page did.
 
     A crawl fetches the best links first, so the share of relevant pages falls over time. The
-    estimate assumes a harvest rate that falls to zero along a parabola. At this decline, queued
-    links and off-topic pages lead to only a third of the relevant pages that fetched links and
-    pages led to.
+    estimate assumes a harvest rate that falls to zero along a parabola. If the harvest rate falls
+    in this way, queued links and off-topic pages lead to only a third as many relevant pages as
+    fetched links and pages did.
 
     The term "next n fetches" means the n best queued links. The expected harvest rate of the next
     n fetches is the mean probability of the n links, or the harvest rate of the last n / 2 fetches

@@ -42,7 +42,10 @@ def certified_recall(found: int, targets: int) -> float:
 
 
 def targets_needed(targets: int, recall: float) -> int | None:
-    """Return how many target pages must be found to certify a recall; None if all are too few."""
+    """Return how many target pages must be found to certify a recall.
+
+    The result is None if even finding all target pages would not suffice.
+    """
     enough = (n for n in range(1, targets + 1) if certified_recall(n, targets) >= recall)
     return next(enough, None)
 

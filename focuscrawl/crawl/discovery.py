@@ -50,8 +50,9 @@ class Discovery(Part):
 
     The robots.txt of a host gives the URLs of its site maps; the default is ``/sitemap.xml``. The
     relevant pages of a host give the URLs of its feeds. A site map on another host is assigned to
-    the host whose site map index lists the site map. All site maps of a chain of site map indexes
-    count towards the limit of the first host, so that no chain is endless.
+    the host whose site map index lists the site map. If a site map index leads to indexes on
+    further hosts, all their site maps count towards the limit of the first host, so that the
+    search ends.
     """
 
     def __init__(self, crawl: CrawlState) -> None:

@@ -326,7 +326,7 @@ class HubRevisits(Distilling):
         return visit
 
     def queue_revisits(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue the top hubs again, so that at most a fifth of all fetches are revisits."""
+        """Queue some top hubs again, so few that at most a fifth of all fetches are revisits."""
         crawl = self._crawl
         if not crawl.config.revisit_hubs:
             return []

@@ -58,8 +58,8 @@ class Crawl(CrawlState):
     `visit` calls all three. Callers may change the visit object between the calls of `judge`,
     `expand` and `record`.
 
-    The argument ``known`` has the pages that earlier crawls fetched; ``others`` are parameters of
-    `CrawlState`.
+    The argument ``known`` has the pages that earlier crawls fetched. The arguments ``**others``
+    are passed to `CrawlState`.
     """
 
     def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
@@ -267,7 +267,7 @@ class Crawl(CrawlState):
         return None
 
     def can_read(self, url_id: int, media_type: str) -> bool:
-        """Tell whether the crawl reads responses with a media type other than HTML for a URL."""
+        """Tell whether the crawl can use a URL's response with a media type other than HTML."""
         if self.config.pdf and media_type in _PDF:
             return True
         is_media = media_type.startswith(_MEDIA)
@@ -329,9 +329,9 @@ class Crawl(CrawlState):
     def expand(self, visit: PageVisit) -> None:
         """Report the page to the strategy, score the page's links, and queue the link targets.
 
-        After `expand`, the relevance of the visit is final. Record a visit before the next visit
-        is expanded, so that the strategy receives the fetches in the order in which they are
-        recorded.
+        After `expand`, the relevance of the visit is final. The caller must record a visit before
+        the next visit is expanded, so that the strategy receives the fetches in the recorded
+        order.
 
         Raises
         ------

@@ -180,7 +180,7 @@ class Rejudging:
         return self._found
 
     def write_estimate(self, path: Path) -> None:
-        """Replace the estimates of recall in a file by one for the stored new judgements."""
+        """Replace all recall estimates in a file by one estimate from the new judgements."""
         next_fetches = next((each.next_fetches for each in read_estimates(path)), NEXT_FETCHES)
         path.unlink(missing_ok=True)
         if self._estimator.fetched < FIRST_ESTIMATE:

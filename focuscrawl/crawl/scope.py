@@ -84,7 +84,7 @@ class Scope:
 
 
 def scope_identity(config: CrawlConfig) -> Mapping[str, str]:
-    """Return the parts of a crawl's identity that describe its scope and discovery."""
+    """Return the settings of scope and discovery that must not change when a crawl is resumed."""
     return {
         "hosts": _shorten(config.hosts),
         "deny": _shorten(config.deny),

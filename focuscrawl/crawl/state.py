@@ -273,7 +273,7 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches during which no much better link was waiting for its busy host."""
+        """Share of fetches during which no link with a much higher score waited for its host."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
@@ -293,9 +293,10 @@ class CrawlState:
     # -- URLs ------------------------------------------------------------------------------
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs that the crawl may fetch, and all other or too long URLs to None.
+        """Return for each URL the URL to fetch, or None if the crawl may not fetch the URL.
 
-        A replay without access to the live Web may fetch recorded URLs only.
+        The crawl does not fetch URLs that are too long. A replay without access to the live Web
+        may fetch recorded URLs only.
         """
         web = self.web if self.config.closed else None
         known: Sequence[str | None] = urls if web is None else web.resolve(urls)
@@ -305,7 +306,7 @@ class CrawlState:
         return [url if url is not None and len(url) <= MAX_URL_LENGTH else None for url in known]
 
     def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to URLs in the crawl's scope, and all other URLs to None; see `resolve`.
+        """Like `resolve`, but also return None for each URL outside the crawl's scope.
 
         The scope does not restrict requests of a project's own spider.
         """

@@ -91,7 +91,7 @@ class Completeness(Part):
             self._is_due()
 
     def on_restored(self) -> None:
-        """Continue the estimates of the earlier run, or those that a topic change has started."""
+        """Continue the stored recall estimates, which a change of the topic may have replaced."""
         path, fetched = self._crawl.folder.path / ESTIMATES_FILE, self._estimator.fetched
         self._record = EstimateLog(path, fetched)
         if fetched >= FIRST_ESTIMATE and self._record.latest is None:

@@ -134,7 +134,7 @@ class Group:
 
 
 class Discounts:
-    """Discounts of the scores of URLs whose hosts or patterns brought less than predicted.
+    """Discounts for URLs whose host or pattern yielded less relevance than the scores predicted.
 
     The yield of a URL pattern is the share of new pages among its fetches, times the relevance of
     the new pages per relevance that their scores predicted. Both rates are estimated with a prior,
@@ -344,7 +344,7 @@ class NearDuplicates(Part):
         self._index.find_or_add(url, sketch)
 
     def restore(self, fetch: RestoredFetch) -> None:
-        """Add a page of an earlier run to the near-duplicate index; mark a near-duplicate."""
+        """Add a page of an earlier run to the index, or mark the page as a near-duplicate."""
         stored = fetch.stored
         if is_sketch(stored.signature) and not fetch.is_duplicate:
             near = self._index.find_or_add(stored.url, stored.signature)

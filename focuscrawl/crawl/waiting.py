@@ -29,7 +29,7 @@ _MAX_SEED_WAIT = 30.0  # seconds that links wait for the host of a start page
 
 
 class PatientOrder(Part):
-    """Makes the crawl wait for a busy host with a start page or a link of a much higher score.
+    """Makes the crawl wait for a busy host that has a start page or a much better link.
 
     The crawl does not wait for a start page if its host is blocked for more than 30 seconds, for
     example after errors. The crawl waits for a better link by the rule of

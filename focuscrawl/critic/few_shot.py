@@ -7,9 +7,9 @@ standardised: a score is the number of standard deviations above the mean of the
 - The *query* scorer is the cosine similarity (TF-IDF) of a page with the phrases. If word
   embeddings are installed, the cosine similarity of the mean embeddings is added to the query
   scorer.
-- The *example* scorer is logistic regression of the good pages against the unlabelled and the bad
-  pages, with equal total weight for positive and negative pages (learning from positive and
-  unlabelled examples [Elkan and Noto 2008]).
+- The *example* scorer is a logistic regression that separates the good pages from the unlabelled
+  and the bad pages. Positive and negative pages have the same total weight. The method learns from
+  positive and unlabelled examples [Elkan and Noto 2008].
 
 The weight of a scorer is the square of the good pages' mean score by this scorer. For the example
 scorer, the scores come from cross-validation. Finally, the unlabelled pages with the highest

@@ -294,7 +294,10 @@ class _LogisticTrainer:
         self._scale = 1.0
 
     def model(self) -> LogisticModel:
-        """Return the model trained on all examples, scaled by the last cross-validation."""
+        """Return the model trained on all examples.
+
+        The log-odds of the model are scaled by the factor that the last cross-validation found.
+        """
         words = to_terms(self._bags, self._languages)
         counts = TrainingRows.from_bags(words, self._topics.tolist()).count()
         link_model = NaiveBayes(

@@ -41,9 +41,9 @@ class BackoffMiddleware(Component):
     """Delays the queued URLs of a host that is busy or does not answer.
 
     A host is delayed for the time in its header ``Retry-After``, or for a time that grows with
-    every failure. A host that keeps failing, or requests too long a delay, is skipped until the
-    crawl is resumed. The middleware is between the downloader and Scrapy's retry middleware, so
-    that a retried request waits in the frontier until its host is ready. Replays do not use the
+    every failure. A host is skipped until the crawl is resumed if the host keeps failing or asks
+    for too long a delay. The middleware is between the downloader and Scrapy's retry middleware,
+    so that a retried request waits in the frontier until its host is ready. Replays do not use the
     middleware `BackoffMiddleware`.
     """
 

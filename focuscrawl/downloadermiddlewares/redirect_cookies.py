@@ -33,7 +33,7 @@ _MAX_JARS = 200  # of targets whose request is not sent yet
 
 
 class RedirectCookiesMiddleware(Component):
-    """Fetches pages that redirect to themselves until the client sends a certain cookie.
+    """Fetches a page whose URL redirects to itself unless the client sends a certain cookie.
 
     A redirect that sets a cookie and leads to the same host is followed immediately, to see
     whether the chain of redirects leads back to its first URL. If the chain leads back to its

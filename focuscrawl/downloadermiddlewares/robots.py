@@ -144,8 +144,8 @@ class RobotsMiddleware(Component):
     A missing robots.txt (status 4xx, or a redirect loop) allows all URLs of the host. If
     robots.txt cannot be fetched (no response, status 429 or 5xx), the request for the page fails.
     A retry of the request fetches robots.txt again. Only the first 500 KiB of a robots.txt are
-    used. Up to five redirects in a row of a robots.txt are followed. Each redirect of a robots.txt
-    respects the delay and the robots.txt of its own host.
+    used. If a robots.txt redirects, up to five consecutive redirects are followed. The request for
+    a redirect target obeys the delay and the robots.txt of the target's host.
 
     Scrapy's own middleware allows all URLs if the download of robots.txt fails. The setting
     ``ROBOTSTXT_OBEY = False`` disables the middleware.

@@ -109,7 +109,7 @@ class QuietFormatter(LogFormatter):
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
-        """Log an item that a user's pipeline drops; log no fetch that focuscrawl never exports."""
+        """Log an item that a user's pipeline drops, but no item that focuscrawl itself drops."""
         ours = ("excluded", "is_refetch", "noindex")
         if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]

@@ -67,7 +67,7 @@ class OpenPages:
         self._pages[visit.url_id] = _OpenPage(visit)
 
     def links_of(self, url_id: int) -> list[str]:
-        """Return the links of a kept page that the crawl may follow even without a callback."""
+        """Return the links of a page that the crawl may follow even if the callback does not."""
         page = self._pages.get(url_id)
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.follows_links_at(page.visit.depth):

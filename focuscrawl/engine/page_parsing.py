@@ -71,8 +71,8 @@ class PageParsing:
 
     Site maps, feeds and PDF files are always parsed in the child process. The thread and the child
     process parse only one page at a time, because parsing several pages at once needs more memory
-    and is no faster. A replay parses large pages at once, because blocking the event loop does no
-    harm in a replay.
+    and is no faster. A replay also parses large pages immediately, because blocking the event loop
+    does no harm in a replay.
     """
 
     def __init__(self, crawler: Crawler, crawl: Crawl) -> None:

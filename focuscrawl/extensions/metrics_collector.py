@@ -24,7 +24,7 @@ _STATUS = "downloader/response_status_count/"
 
 
 class CrawlCollector:
-    """Reads the state of a crawl for each request from Prometheus."""
+    """Reads the current state of a crawl whenever Prometheus requests the metrics."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler

@@ -166,7 +166,10 @@ def find_foreign_objects(
 def find_missing_objects(
     connection: sqlite3.Connection | sqlite3.Cursor, tables: str
 ) -> list[str]:
-    """Return the SQL script's objects (`tables`) that a database lacks or defines differently."""
+    """Return the names of tables and indexes that a database lacks or defines differently.
+
+    The SQL script `tables` contains the expected definitions.
+    """
     found = {name: made for name, *made in connection.execute(_OBJECTS).fetchall()}
     return sorted(name for name, made in _created_by(tables).items() if found.get(name) != made)
 

@@ -79,7 +79,7 @@ def start_python(
 
 @contextmanager
 def process_pool(most: int) -> Iterator[ProcessPoolExecutor]:
-    """Yield a pool of `most` new processes, which exit when this process exits or is killed."""
+    """Yield a pool of up to `most` processes, which exit when this process exits or is killed."""
     # the fork of a process with threads may hang, and numpy has started threads already
     context = multiprocessing.get_context("spawn")
     with (
@@ -91,7 +91,7 @@ def process_pool(most: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def safe_python_path() -> Iterator[None]:
-    """Prevent processes that libraries start from importing modules in the current folder."""
+    """Prevent the import of modules in the current folder by child processes of libraries."""
     before = {name: os.environ.get(name) for name in (_SAFE, _PATH)}
     os.environ.update(_search_path(os.environ))
     try:

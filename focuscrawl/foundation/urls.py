@@ -54,7 +54,7 @@ def normalize(url: str) -> str | None:
 
 
 def invalid_url_message(text: str) -> str:
-    """Return the text with a hint that follows an invalid URL in an error message."""
+    """Return the second part of an error message about an invalid URL: the problem and a hint."""
     bare = text.strip()
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
         return f"is not an http(s) URL: write https://{bare:.120}"
@@ -169,7 +169,7 @@ def is_reserved(url: str) -> bool:
 
 
 def hashed_id(name: str) -> int:
-    """Return an id for a URL or host that needs no table: 63 bits of its BLAKE2b hash.
+    """Return an id for a URL or host, computed without a table: 63 bits of its BLAKE2b hash.
 
     The probability that any two of a billion URLs have the same id is one in twenty. A URL with
     the same id as another URL counts as already known.

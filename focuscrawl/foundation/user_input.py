@@ -431,7 +431,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def split_urls(text: str) -> list[str]:
-    """Split a list of URLs at commas and blanks, but not at commas within a URL."""
+    """Split a list of URLs at blanks and at commas between URLs; keep commas within a URL."""
     return [part.strip() for part in _NEXT_URL.split(text)]
 
 
@@ -575,7 +575,7 @@ LANGUAGES = ValueParser("language codes, separated by commas, as in en,de", _lan
 
 
 def some_of(*choices: str) -> ValueParser[tuple[str, ...]]:
-    """Return a parser of lists of `choices`, which removes repeats and restores the order."""
+    """Return a parser of lists of `choices` that removes repeats and sorts by `choices`."""
 
     def convert(written: Any) -> tuple[str, ...]:
         found = _entries(written)

@@ -51,7 +51,7 @@ class SortedQueues(NamedTuple):
         urls: NDArray[np.int64],
         scores: NDArray[np.float64],
     ) -> Self:
-        """Sort all queued URLs by their scores after halving; `urls` get the new `scores`.
+        """Give `urls` the new `scores`, and then sort all queued URLs by their halved scores.
 
         Parameters
         ----------
@@ -226,9 +226,9 @@ class Frontier:
     def replace_queues(self, sorted_queues: SortedQueues) -> None:
         """Replace the queues by the result of `sort_queues`; leave out URLs removed meanwhile.
 
-        The method contains no loop over all URLs, because it blocks the event loop while it runs.
-        Each host offers the link that was its best link when the queues were sorted, and `pop`
-        skips outdated links.
+        The method blocks the event loop, so it contains no loop over all URLs. As the best link of
+        a host, the frontier uses the link that was best when the queues were sorted; `pop` skips
+        the link if it is outdated.
         """
         new, halvings, new_keys, then, runs = sorted_queues
         size = len(new)
@@ -309,7 +309,7 @@ class Frontier:
     def busy_host_links(self, now: float, above: float, max_hosts: int) -> list[BusyHostLink]:
         """Return the best links of a limited number of busy hosts, one link per host, best first.
 
-        Hosts that are skipped are left out.
+        The result has no links of hosts that the crawl has stopped fetching from.
 
         Parameters
         ----------
@@ -344,7 +344,7 @@ class Frontier:
         self._make_available(host, now)
 
     def cancel_delay(self, url: int, now: float) -> None:
-        """Cancel the delay of the host after a request for `url` that was never sent."""
+        """Cancel the delay of a host, because the request that caused the delay was not sent."""
         host = int(self._host_of.data[url])
         state = self._hosts[host]
         if state.ready_at != self._delayed_until.get(url):

@@ -113,7 +113,10 @@ class Host:
         self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
-        """Return the best link, or None; `keys` and `state` have an entry for each URL id."""
+        """Return the best link, or None if no link is queued.
+
+        The arrays `keys` and `state` contain the current key and state of each URL, by URL id.
+        """
         heap = self._heap
         if len(heap) > 4 * self.queued + 64:
             heap = self._heap = [

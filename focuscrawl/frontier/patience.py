@@ -23,7 +23,7 @@ _BINS = 256  # bins of a score
 
 
 class Patience:
-    """Computes the minimum score of links that are fetched before better links of busy hosts.
+    """Computes the minimum score of a link to fetch now, while better links wait for busy hosts.
 
     A link is delayed if two conditions hold. First, the score of a better link w of a busy host
     must be worth the wait. If the busy host needs s seconds per link, a link v waits for the link
@@ -31,8 +31,8 @@ class Patience:
 
         score(w) - score(v) > s / patience
 
-    The length of the busy host's queue does not matter, because a fetch that is saved now can be
-    spent on the busy host at the end of the crawl.
+    The length of the busy host's queue does not matter, because a fetch that is not used now
+    remains in the budget for the busy host.
 
     Second, there are enough better links to use up the remaining budget. With a remaining budget
     of B fetches, at least B links must score higher than the link v. These B links are queued

@@ -27,7 +27,7 @@ _UNINFORMATIVE = (OTHER, "good")  # names in topic paths that do not describe a 
 
 
 class WordCount(NamedTuple):
-    """Numbers of relevant and of other pages whose title, headings or link texts have a word."""
+    """How many relevant and other pages contain a word in their title, headings or link texts."""
 
     relevant: int
     other: int

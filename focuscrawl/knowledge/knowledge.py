@@ -42,7 +42,9 @@ _KINDS = ("relevant", "other")
 
 
 class PageRecord(NamedTuple):
-    """The data of a URL in a knowledge file; times are in days, or in crawls for recordings.
+    """The data of a URL in a knowledge file.
+
+    Times are in days; if the crawls replay a recording, times are numbers of crawls.
 
     Attributes
     ----------
@@ -138,7 +140,7 @@ class Knowledge:
 
     @property
     def now(self) -> float:
-        """The number of the next crawl, which is the present time if time is counted in crawls."""
+        """The number of the next crawl, which is the present time in crawls of a recording."""
         return float(self.meta.get("crawls", 0)) + 1.0
 
     # -- the three knowledge bases of the paper ------------------------------------------

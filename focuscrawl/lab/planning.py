@@ -108,9 +108,9 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
     """Return the start URLs of the sample with the number `draw`.
 
-    If the study gives a portal file for the web, the start URLs are the URLs in the portal file.
-    Otherwise sample 0 contains the URLs of the seeds file, and samples 1, 2, ... are random
-    samples of the training examples.
+    If the study names a file of portals (pages with links to pages on the topic) for the web, the
+    start URLs are the URLs in this file. Otherwise sample 0 contains the URLs of the seeds file,
+    and samples 1, 2, ... are random samples of the training examples.
 
     Raises
     ------

@@ -186,7 +186,7 @@ def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[
 
 
 def knowledge_chains(results: Results) -> list[list[str]]:
-    """Return lists of strategies; the crawl of each strategy learns from that of the one before.
+    """Return lists of strategies; each strategy starts with the knowledge of the strategy before.
 
     If several strategies start with knowledge from the same crawl, the result has one list for
     each of these strategies.

@@ -297,7 +297,7 @@ class _AnchorTexts:
         self._folded: dict[int, str] = {}
 
     def text(self, left: int, right: int) -> str:
-        """Return the truncated text of a link from the DOM leaf `left` to the DOM leaf `right`."""
+        """Return the truncated text of a link: the texts of the DOM leaves `left` to `right`."""
         end = min(right + 1, left + _MAX_ANCHOR_LEAVES)
         leaves = self._leaves[left:end]
         if sum(map(len, leaves)) <= _MAX_ANCHOR_LENGTH:

@@ -319,8 +319,8 @@ def training_examples(
 
     If m training examples have the same pages except the last page, each example has the weight 1
     / m. With the weight 1 for each example, the model would memorise the words of a page that is
-    on a hundred paths. If n paths start with the same cut-off path, this path has the weight
-    sqrt(n) / m, because few cut-off paths lead to a list of goal pages.
+    on a hundred paths. A cut-off path with which n paths start has the weight sqrt(n) / m instead,
+    because otherwise the few cut-off paths to lists of goal pages would count little.
     """
     whole = feature_sequences(corpus, vocabulary)
     labels_of = allowed_path_states(corpus, states)

@@ -47,9 +47,10 @@ class ComparedCrawl:
 
 
 def crawl_labels(summaries: Sequence[Summary]) -> list[str]:
-    """Return a name for each crawl: the strategy and, if several crawls have it, topic and folder.
+    """Return a different name for each crawl, which starts with the strategy of the crawl.
 
-    If there is only one crawl, its name is the strategy and the topic.
+    If crawls have the same strategy, the name continues with the topic, or with the name or path
+    of the folder. If there is only one crawl, its name is the strategy and the topic.
     """
     folders = [Path(summary.folder) for summary in summaries]
     parts = [

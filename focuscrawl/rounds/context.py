@@ -205,10 +205,10 @@ def content_bucket(content: int, buckets: int) -> int:
 class BucketDuplicates(Duplicates):
     """Detects duplicates of pages that any earlier round (batch of fetches) has fetched.
 
-    All URLs of one page are on one host, so the bucket (group of hosts) of this host stores the
-    URLs. The function `content_bucket` divides content ids among the buckets. Content ids are read
-    only when they are needed. Equal pages that are fetched for different buckets in the same round
-    (batch of fetches) are not detected.
+    The URL and the canonical URL of a page are on one host, so they are stored in the bucket
+    (group of hosts) of this host. The function `content_bucket` divides content ids among the
+    buckets. Content ids are read only when they are needed. Equal pages that are fetched for
+    different buckets in the same round (batch of fetches) are not detected.
     """
 
     def __init__(self, context: RoundsContext, bucket: int, until: int, urls: UrlTable) -> None:

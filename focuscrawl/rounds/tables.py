@@ -209,7 +209,10 @@ class Tables:
         return content
 
     def write_copy(self, name: str, path: Path, first: int = 0) -> int:
-        """Copy a local file from byte `first` on into the tables; return the number of bytes."""
+        """Copy a local file, without its first `first` bytes, to the tables.
+
+        The result is the number of copied bytes.
+        """
         with path.open("rb") as source, self._draft(name) as file:
             source.seek(first)
             shutil.copyfileobj(source, file, _COPY_BYTES)
@@ -432,9 +435,9 @@ class Tables:
     ) -> None:
         """Add the rows of a round of fetches to a bucket's table, and merge small files.
 
-        Because files are merged, each row is written about log2(n) times in n rounds [1]_. A task
-        never needs more memory than a table of 64 MiB takes. Files that were merged are kept until
-        the round of fetches is over (see `remove_obsolete`).
+        Because files are merged, each row is written about log2(n) times in n rounds [1]_. Without
+        `by_id`, files are merged only up to 64 MiB, which limits the memory that a task needs.
+        Files that were merged are kept until the round of fetches is over (see `remove_obsolete`).
 
         Parameters
         ----------

@@ -85,7 +85,9 @@ class FocusedSpider(scrapy.Spider):
 
 
 def add_pipelines(settings: BaseSettings, *, texts: bool) -> None:
-    """Add focuscrawl's missing item pipelines to the settings; with `texts`, also `TextPipeline`.
+    """Add focuscrawl's item pipelines to the settings if they are missing.
+
+    If `texts` is True, also add `TextPipeline`.
 
     Raises
     ------

@@ -155,7 +155,10 @@ class History:
         return map(tuple, self._store.rows("SELECT target, anchor FROM link ORDER BY target, id"))
 
     def last_model(self) -> tuple[int, bytes] | None:
-        """Return the number of fetches at the last training and the stored model, or None."""
+        """Return the latest stored model and when it was trained; None without a stored model.
+
+        The result contains the number of fetches before the training, and the model.
+        """
         last = """SELECT trained_at_seq, state FROM models WHERE state IS NOT NULL
                   ORDER BY version DESC LIMIT 1"""
         return next(map(tuple, self._store.rows(last)), None)
@@ -171,8 +174,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Yield every fetch, including repeated fetches, in the order of the crawl.
 
-        Repeated fetches between the first fetches of two pages are sorted: those without new links
-        come before those with new links.
+        Between the first fetches of two pages, repeated fetches without new links come before
+        repeated fetches with new links.
 
         Parameters
         ----------

@@ -62,8 +62,8 @@ def child(path: str, name: str) -> str:
 def ancestors(path: str) -> list[str]:
     """Return the topics above a normalised `path`, root first.
 
-    ``ancestors("/A/B/C")`` is ``["/", "/A", "/A/B"]``. The path of a page's class and its
-    ancestors are the topic features of the page [A02 section 2.2].
+    ``ancestors("/A/B/C")`` is ``["/", "/A", "/A/B"]``. The topic features of a page are the path
+    of its class and the ancestors of this path [A02 section 2.2].
     """
     above: list[str] = []
     while path != ROOT:

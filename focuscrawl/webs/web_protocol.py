@@ -70,7 +70,7 @@ class Answer:
 
     @property
     def content_type(self) -> tuple[str | None, str | None]:
-        """The media type and the charset, as `focuscrawl.page.read_content_type` returns."""
+        """The media type and the charset, read by `focuscrawl.page.read_content_type`."""
         values = (value for field, value in self.headers if field.lower() == "content-type")
         return read_content_type(",".join(values))
 

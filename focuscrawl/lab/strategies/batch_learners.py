@@ -370,7 +370,7 @@ class Intelligent(BatchLearner):
         return InterestRatios(0.5, none, none, np.zeros(2), np.zeros(4))
 
     def fit(self, past: LinkSnapshot) -> InterestRatios:
-        """Estimate interest ratios (see `Intelligent`) from fetched URLs with known links."""
+        """Estimate interest ratios (see `Intelligent`) from links whose targets are fetched."""
         links = np.flatnonzero(past.first & ~np.isnan(past.relevance[past.target]))
         target, page = past.target[links], past.page[links]
         urls, first, of = np.unique(target, return_index=True, return_inverse=True)
@@ -433,7 +433,11 @@ class InterestRatios(FittedModel):
     weights: Floats  # of content, URL, link and sibling
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return for each link: 1, content, URL, link, number of siblings, relevant siblings."""
+        """Return the evidence (see `Intelligent`) of each link in six columns.
+
+        The columns are the constant 1, the logarithms of the ratios for content, URL and link, the
+        number of fetched siblings, and the number of relevant siblings.
+        """
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
         content = row_sums(self.words[rows.indices], rows.indptr)[at]
@@ -463,7 +467,7 @@ class InterestRatios(FittedModel):
 
 
 def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
-    """Return logarithms of interest ratios, smoothed by one added URL of mean relevance.
+    """Return logarithms of interest ratios; smoothing adds one URL of mean relevance.
 
     The argument `relevant` is the number of relevant URLs with a piece of evidence, and `seen` is
     the number of all URLs with the evidence. The argument `base` is the share of relevant URLs
@@ -563,7 +567,7 @@ class LayerModel(FittedModel):
     threshold: float
 
     def evidence(self, past: LinkSnapshot, links: Ints) -> Floats:
-        """Return a rank of each link, higher for pages with fewer clicks to a relevant page."""
+        """Return a rank of each link, which is higher if its page is fewer clicks from a goal."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
             return np.zeros((len(links), 1))

@@ -96,10 +96,10 @@ class OnlineLogistic(RescoringStrategy[Weights]):
     in the URL and in the words near the link. In the formula, R(u) is the relevance of the linking
     page u. The feature phrase is 1 if the anchor contains two or more keywords. After N >= 3
     fetched pages, a keyword that occurs in df pages has the weight ln((N + 1) / (df + 1/2)) /
-    ln(N+1), clipped to [0.15, 1]. Before the third page is fetched, every keyword has the weight
-    1. The feature weights w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, in this order. The precision q
-    of each weight starts at 1/4. A followed link to a page v has a feature vector x, which
-    includes an intercept. The link updates the weights w and precisions q as follows:
+    ln(N+1), clipped to [0.15, 1]. Every keyword has the weight 1 before the third page is fetched.
+    The feature weights w1 to w5 start at 2, 1.5, 1, 0.5 and 0.5, in this order. The precision q of
+    each weight starts at 1/4. A followed link to a page v has a feature vector x, which includes
+    an intercept. The link updates the weights w and precisions q as follows:
 
         p = expit(w x),  q += p (1 - p) x^2,  w += ([R(v) > 1/2] - p) x / q
 

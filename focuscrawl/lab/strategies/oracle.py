@@ -20,7 +20,7 @@ _UNKNOWN, _ABSENT = -2, -1
 
 
 class Oracle(Strategy):
-    """Follow first the links to the most relevant pages, which must be known.
+    """Follow first the links to the most relevant pages, given the relevance of all pages.
 
     The oracle (methods.md 1) predicts relevance 0 for redirects, errors, and copies of fetched
     pages. In studies, the oracle shows how low the loss rate can be on a recording. The oracle is

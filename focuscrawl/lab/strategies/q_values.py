@@ -431,11 +431,11 @@ class TdValues(RescoringStrategy[LinkValueModel]):
     random domain is chosen, and then a random queued URL of the domain. A fetch without a page has
     the reward 0.
 
-    Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random. The
-    probabilities of domains are a softmax of the best values, with a temperature of 0.1. The
-    spider of deep-deep has four times as many hashed features, reads the ``title`` of links, and
-    keeps only the experience of 100,000 fetches. `TdValues` keeps all experience in memory, with
-    the features of every distinct link.
+    Unlike `TdValues`, deep-deep also chooses the domain of the remaining fetches at random. In
+    deep-deep, the probabilities of domains are a softmax (temperature 0.1) of the value of the
+    best queued link of each domain. The spider of deep-deep has four times as many hashed
+    features, reads the ``title`` of links, and keeps only the experience of 100,000 fetches.
+    `TdValues` keeps all experience in memory, with the features of every distinct link.
 
     Parameters
     ----------

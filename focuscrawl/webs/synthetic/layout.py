@@ -168,7 +168,7 @@ class WebLayout:
         return SLOTS[(place + self._turn(host.block, section)) % BLOCK_HOSTS]
 
     def host_at(self, block: int, slot: int, section: int = 0) -> Host:
-        """Return the host in `block` on which the section has the topic ``SLOTS[slot]``."""
+        """Return the host in `block` with the topic ``SLOTS[slot]`` in the given section."""
         place = (slot - self._turn(block, section)) % BLOCK_HOSTS
         return self.host(block * BLOCK_HOSTS + place)
 
@@ -177,7 +177,7 @@ class WebLayout:
         return self.host_at(block % self.blocks, _PORTAL_SLOT)
 
     def section_pages(self, host: Host, section: int) -> range:
-        """Return the page numbers on the host of the pages in a section, without the hub."""
+        """Return the numbers of the pages in a section of a host, without the section's hub."""
         begin = FIRST_HUB + host.sections
         content = host.size - begin
         return range(
