@@ -282,7 +282,7 @@ class _CorpusRun:
         print_plan(plan, budget)
 
     def crawl(self, source: str | None) -> None:
-        """Crawl; search a source again when the harvest falls, or the crawl ends early."""
+        """Crawl; search for more start pages if the harvest rate falls or the crawl ends early."""
         for searches in range(1 + _SEARCHES):
             may_search = source is not None and searches < _SEARCHES
             self._crawl_once(f"FOCUSCRAWL_STOP_AT_ALARM={may_search:d}")

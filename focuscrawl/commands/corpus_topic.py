@@ -1,4 +1,4 @@
-"""The topic of a corpus: finds start pages by search, trains the critic, writes the definition."""
+"""Finds start pages of a corpus by search, trains the critic, and writes the topic definition."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ class CorpusTopic:
         return table
 
     def search_again(self, source: str) -> bool:
-        """Search with words of the relevant pages; return whether start pages were found."""
+        """Search with words of the relevant pages; return whether new start pages were found."""
         files = self._files
         known = read_definition(files.topic)
         with closing(open_store(files.crawl)) as store:

@@ -1,4 +1,4 @@
-"""Search for start pages: queries from keywords, sources such as SearXNG, choice by the critic.
+"""Search for start pages: asks sources such as SearXNG for pages that the critic then judges.
 
 Other packages can add a `SeedSource` by an entry point in the group ``focuscrawl.seed_sources``.
 """

@@ -1,4 +1,4 @@
-"""Asks the queries of a topic, and keeps the answers in a file, so that none is asked twice."""
+"""Asks the queries of a topic; keeps the answers in a file, so that no query is asked twice."""
 
 from __future__ import annotations
 

@@ -139,10 +139,10 @@ def _call_function(spec: str, query: str) -> Any:
 def choose_candidates(
     answers: Sequence[Sequence[Candidate]], per_site: int
 ) -> tuple[list[Candidate], list[tuple[Candidate, str]]]:
-    """Choose candidates from the answers to several queries, a few of each site.
+    """Choose a few candidates of each site from the answers to several queries.
 
-    A site is a registered domain. A candidate that answers more queries comes first; among these,
-    the candidate with the better rank.
+    A site is a registered domain. The candidates that answer the most queries come first.
+    Candidates that answer equally many queries are sorted by rank.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Search for URLs in the index of Common Crawl, which lists the pages of billions of URLs.
 
-The index has no words of pages. The source finds pages of given hosts whose URLs contain words of
-the topic. The interface is the CDX server of pywb, see https://index.commoncrawl.org/.
+The index does not contain the words of pages. The source finds pages of given hosts whose URLs
+contain words of the topic. The interface is the CDX server of pywb, see
+https://index.commoncrawl.org/.
 """
 
 from __future__ import annotations

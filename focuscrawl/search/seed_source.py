@@ -22,7 +22,7 @@ _PREFIX = "FOCUSCRAWL_"
 
 
 class SearchAnswer(NamedTuple):
-    """What a source answers to a query."""
+    """The answer of a source to a query."""
 
     candidates: list[Candidate]  # the best first
     problem: str = ""  # why there may be more candidates, such as search engines that failed
@@ -65,8 +65,8 @@ class SeedSource(ABC):
 def source_settings(name: str) -> dict[str, str]:
     """Return the user's settings of a source, such as its ``url`` and ``key``.
 
-    The settings are the environment variables `variable_name`, and the table ``[NAME]`` of
-    the file ``search.toml`` in the user's folder of settings.
+    Settings are read from environment variables (see `variable_name`), and from the table
+    ``[NAME]`` of the file ``search.toml`` in the user's folder of settings.
     """
     path = settings_file()
     content = {}

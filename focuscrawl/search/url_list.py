@@ -31,7 +31,7 @@ class UrlList(SeedSource):
         self._is_function = argument != STANDARD_INPUT and not Path(argument).exists()
 
     def plan_queries(self, phrases: Sequence[str], tuples: Sequence[str]) -> list[str]:
-        """Return the queries for a function; a single empty query for a list of URLs."""
+        """Return the queries for a function, or a single empty query for a list of URLs."""
         return super().plan_queries(phrases, tuples) if self._is_function else [""]
 
     def search(self, query: str, n: int) -> SearchAnswer:

@@ -184,7 +184,7 @@ class Access:
         return None
 
     def refusal(self, request: Request, *, by_path: bool) -> tuple[HTTPStatus, str] | None:
-        """Return the HTTP status and the message for a refused request; None for other requests.
+        """Return the HTTP status and the message for a refused request; None for allowed requests.
 
         The argument `by_path` is True if the path of the request starts with the secret prefix
         `base`.

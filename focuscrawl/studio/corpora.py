@@ -52,7 +52,7 @@ _MAX_WORDS = 4  # of the first phrase, in the name of a new corpus
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus of the studio's folder, and what a person wrote into the form."""
+    """A corpus in the studio's folder, with the values that a person wrote into the form."""
 
     name: str  # path of its folder below the served folder
     keywords: str
@@ -101,7 +101,7 @@ class Corpus:
         return cls(name, keywords, parse_urls(urls), web)
 
     def arguments(self, pages: int) -> list[str]:
-        """Return the command line after "focuscrawl" that fetches at most `pages` pages."""
+        """Return the arguments of ``focuscrawl`` to create this corpus with `pages` fetches."""
         return [
             *(CORPUS, f"--pages={pages}", f"--folder=./{self.name}"),
             f"--out=./{self.name}/crawl/{FOLDER}/{_FILE}",

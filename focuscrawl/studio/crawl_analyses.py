@@ -233,7 +233,7 @@ class AnalysisRunner:
         atexit.register(self._close)
 
     def get(self, what: str, *crawls: Path, option: str = "") -> AnalysisResult:
-        """Return the latest result of an analysis, and repeat an outdated analysis."""
+        """Return the latest result of an analysis; repeat an outdated analysis in a thread."""
         key = (what, option, *map(str, crawls))
         stamp = [store_stamp(path) for path in crawls]
         with self._lock:

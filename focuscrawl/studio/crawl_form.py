@@ -90,8 +90,8 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     together in the field ``of`` (a value of `encode_choice`). The field ``seeds`` contains the
     start URLs; if the field is empty, the crawl starts from the seeds of the topic definition.
 
-    If ``web`` is empty, a crawl of a topic chosen in ``of`` uses the recording of the topic
-    definition, and a crawl from pages of the demo web uses the demo web.
+    If ``web`` is empty, a crawl for a topic in the field ``of`` uses the recording that the topic
+    definition names. If the start pages are pages of the demo web, the crawl uses the demo web.
     """
     checks, name, seeds, budget = FieldChecks(), "", list[str](), 0
     arguments: dict[str, str] = {}
@@ -161,7 +161,7 @@ def encode_choice(critic: str, topics: str, definition: str = "") -> str:
 
 
 def group_strategies() -> dict[str, dict[str, str]]:
-    """Return the strategies with a sentence for each, grouped by their purpose."""
+    """Return the strategies, grouped by purpose, each with a sentence that describes it."""
     names = strategy_names()
     groups = {
         "Recommended": [name for name in _RECOMMENDED if name in names],
@@ -374,8 +374,8 @@ class OutlookRunner:
     """Checks the start pages of new crawls with ``focuscrawl plan``, one crawl at a time.
 
     Results are cached, so start pages are fetched once while a person changes other fields of the
-    form. A running ``focuscrawl plan`` that no form needs any more is cancelled when a form needs
-    another ``focuscrawl plan``. The child processes run in the folder `root`.
+    form. Before a new ``focuscrawl plan`` starts, a running ``focuscrawl plan`` that no form needs
+    any more is cancelled. The child processes run in the folder `root`.
     """
 
     def __init__(self, root: Path) -> None:
@@ -386,7 +386,7 @@ class OutlookRunner:
         atexit.register(self.cancel)
 
     def get(self, crawl: NewCrawl, *, start: bool) -> StartPagesResult | None:
-        """Return a form's result or None; if `start` is True, may run ``focuscrawl plan``."""
+        """Return the result for a form, or None; run ``focuscrawl plan`` if `start` is True."""
         given = [each for each in crawl.arguments if each.startswith(_OUTLOOK_ARGUMENTS)]
         given += [] if crawl.seeds else crawl.seeds_argument
         key = (*given, *crawl.seeds)

@@ -48,7 +48,7 @@ class CrawlTally:
         self._bins: list[tuple[int, float]] = []  # fetches, sum of their relevance
 
     def update(self, store: CrawlStore) -> None:
-        """Read new pages from the store, at most 100,000; if the topic has changed, all again."""
+        """Read up to 100,000 new pages from the store; start again if the topic has changed."""
         changes = "SELECT coalesce(max(id), 0), sum(kind = ?) FROM events WHERE id > ?"
         last_event, redefined = store.row(changes, (REDEFINED, self._last_event))
         if redefined:
@@ -70,10 +70,10 @@ class CrawlTally:
             self._width *= 2
 
     def draw(self) -> dict[str, Any] | None:
-        """Return the path of the harvest rate over the fetches, and its highest value.
+        """Return an SVG path that shows the harvest rate over the fetches, and the highest rate.
 
-        The path is in a box with the width 100 and the height 30, of which the height stands for
-        the harvest rate 1. The result is None if there are fewer than two bins.
+        The path is in a box with the width 100 and the height 30. The full height is the harvest
+        rate 1. The result is None if there are fewer than two bins.
         """
         rates = [relevance / n for n, relevance in self._bins if n]
         if len(rates) < 2:
@@ -84,7 +84,7 @@ class CrawlTally:
 
 
 class CrawlTallies:
-    """Keeps the tallies of crawls."""
+    """Keeps a `CrawlTally` of each crawl."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -93,8 +93,8 @@ class CrawlTallies:
     def read(self, path: Path) -> dict[str, Any]:
         """Return ``relevant`` and ``spark`` (see `CrawlTally.draw`) of the crawl in `path`.
 
-        The field ``tallied`` is the number of fetches counted. A large crawl is read in several
-        calls. The fields ``critic`` and ``topic`` are those of `read_origin`.
+        The field ``tallied`` is the number of fetches that were counted so far. A large crawl is
+        read in several calls. The fields ``critic`` and ``topic`` are those of `read_origin`.
         """
         with self._lock, closing(open_store(path)) as store:
             key = (path, (path / "crawl.db").stat().st_ino)  # another crawl may take the path

@@ -69,7 +69,10 @@ class BestHosts:
             self._hosts = dict(kept[: _MAX_HOSTS // 2])
 
     def best(self) -> list[tuple[int, int, float]]:
-        """Return the id, the fetches and the total relevance of the best hosts, best first."""
+        """Return the id, the number of fetches and the total relevance of each of the best hosts.
+
+        The host with the highest total relevance comes first.
+        """
         ranked = sorted(self._best, key=self._rank, reverse=True)
         return [(host, *self._hosts[host]) for host in ranked]
 
@@ -154,7 +157,7 @@ _BUDGET_PATTERN = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 def describe_moved(details: Sequence[str]) -> str:
-    """Describe the pages that became relevant or off-topic in `REDEFINED` events; or empty."""
+    """Describe how many pages became relevant or off-topic, given details of `REDEFINED`."""
     if not details:
         return ""
     moves = [parse_moved(each) for each in details]
@@ -207,7 +210,7 @@ class EventLog:
         return redefined
 
     def pop_overtaken(self, seq: int) -> str | None:
-        """Return the busy host whose better link waited during a fetch, and remove the entry."""
+        """Return (once) the busy host whose better link waited during the fetch `seq`."""
         return self._overtaken.pop(seq, None)
 
 

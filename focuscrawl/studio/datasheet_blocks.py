@@ -1,6 +1,7 @@
 """Splits the Markdown of a datasheet into blocks, which a page of the studio shows.
 
-The blocks contain plain text. The file may be from somebody else, so its markup is never HTML.
+The blocks contain plain text. The file may be from somebody else, so HTML in the file is shown as
+plain text.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ EXPORTS = {
 
 
 def choose_pages(crawl: Path, least: float) -> dict[str, Any]:
-    """Return the number of pages that an export would select, and the most relevant of them.
+    """Return how many pages an export would select, and the most relevant of these pages.
 
     The export leaves out near-duplicates and pages without text, so it may contain fewer pages.
 

@@ -77,7 +77,7 @@ class Job:
 
     @property
     def message(self) -> str:
-        """Last line of the output, without the name of the command before an error."""
+        """Last line of the output; if the line is an error, without the name of the command."""
         return _COMMAND.sub("", self.output.rpartition("\n")[2])
 
     def to_dict(self) -> dict[str, Any]:

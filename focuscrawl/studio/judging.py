@@ -176,7 +176,7 @@ def _judgement_routes(context: StudioContext) -> list[Route]:
 
 
 def list_judgements(store: CrawlStore, crawl: Path, query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the judgements of a crawl that match a query, for each verdict the latest first.
+    """Return the judgements of a crawl that match a query: first of bad, then of good pages.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class JudgementApplier:
         self._lock = Lock()
 
     def record_frontier(self, crawl: Path) -> None:
-        """Keep a list of the best queued URLs of a crawl before the first judgement."""
+        """Record the best queued URLs of a crawl before the first judgement changes the queue."""
         if crawl not in self._before:
             self._before.setdefault(crawl, _read_frontier(crawl, _N_RECORDED))
 
@@ -280,7 +280,7 @@ class JudgementApplier:
         return count_new_judgements(TopicFiles(self._context.folder, path))
 
     def state(self, crawl: Path) -> dict[str, Any]:
-        """Return the progress of applying the judgements of a crawl, and changes of the queue.
+        """Return whether a crawl's judgements are applied, and how they changed the queue.
 
         Returns
         -------

@@ -30,7 +30,7 @@ _COMMANDS = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP
 
 
 def list_topics(folder: StudioFolder) -> list[dict[str, Any]]:
-    """Return a dict for each topic definition; an invalid file has ``name`` and ``error``."""
+    """Return a dict for each topic definition; only ``name`` and ``error`` for an invalid file."""
     found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)
@@ -80,7 +80,7 @@ def list_crawls(folder: StudioFolder) -> list[dict[str, Any]]:
 
 
 def crawl_summary(named: NamedCrawl) -> dict[str, Any]:
-    """Return the state of a crawl in time independent of the crawl's size.
+    """Return the state of a crawl; the time needed does not depend on the size of the crawl.
 
     The result has the fields ``name``, ``about``, ``state`` (text), ``running``, ``wanted``
     (``run``, ``pause`` or ``stop``), ``fetched``, ``harvest_rate`` and ``pages_per_second`` of

@@ -1,4 +1,4 @@
-"""Routes of the studio's first page: the four steps, the crawls and topics, and the activity."""
+"""Routes of the studio's first page, which shows the four steps, crawls, topics and jobs."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ def _demo_crawl(folder: StudioFolder) -> dict[str, str]:
 
 
 def read_steps(folder: StudioFolder) -> dict[str, Any]:
-    """Return the topics that are not of a crawl, and which of the four steps are done.
+    """Return the topics that do not belong to a crawl, and which of the four steps are done.
 
     The four steps are ``topic``, ``crawl``, ``judge`` and ``export``. The result has the fields
-    ``topics``, ``first_topic`` (if possible, with a critic) and ``first_crawl`` (names, or empty),
-    ``done`` (steps), and
-    ``next_step`` (the first step that is not done, or empty).
+    ``topics``, ``first_topic`` and ``first_crawl`` (names, or empty), ``done`` (steps), and
+    ``next_step`` (the first step that is not done, or empty). If some topic has a critic,
+    ``first_topic`` has a critic.
     """
     crawls = {folder.name_of(path): path for path in folder.crawls()}
     topics, judged = [], False

@@ -63,7 +63,7 @@ class PageCard:
 
     @property
     def sentences(self) -> list[str]:
-        """Why the critic judges the page as it does, in up to five sentences."""
+        """The reasons for the critic's judgement of the page, in up to five sentences."""
         return describe_reasons(self.relevance, self.to_dict()["reasons"])
 
     @property
@@ -74,7 +74,7 @@ class PageCard:
 
 
 def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) -> list[str]:
-    """Describe the verdict of a critic, and what speaks for and against it, in sentences."""
+    """Describe the verdict of a critic, and the reasons for and against the verdict."""
     if relevance is None:
         return ["The topic has no critic yet that could judge this page."]
     certain = abs(relevance - RELEVANT) > _CERTAIN
@@ -109,7 +109,7 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
 
 
 def strong_words(reasons: dict[str, Any] | None) -> tuple[list[str], list[str]]:
-    """Return the words for and against a topic whose weights are not negligible."""
+    """Return the words that have a large weight for or against a topic."""
     on, off = (
         [
             each["word"]
@@ -171,7 +171,7 @@ def read_page_card(
 
 
 class Reservations:
-    """Pages that are shown to a person, so that other persons judge other pages meanwhile.
+    """Reserves a page for the person who sees the page, so that other persons judge other pages.
 
     A reservation ends after two minutes, or when the same person sees another page.
     """
@@ -181,7 +181,7 @@ class Reservations:
         self._lock = Lock()
 
     def order(self, urls: Sequence[str], subject: str, person: str) -> list[str]:
-        """Return the URLs in order, but those that other persons see last."""
+        """Return the URLs in order, except that URLs that other persons see now come last."""
         now = time.monotonic()
         with self._lock:
             others = {
@@ -220,7 +220,7 @@ class Questions:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
 
     def start_choosing(self, crawl: Path) -> bool:
-        """Start to choose pages if none are chosen; return whether a choice is in progress."""
+        """Start to choose pages unless pages are chosen; return whether a choice is running."""
         with self._lock:
             asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if asked.chosen is None:

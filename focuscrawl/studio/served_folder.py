@@ -41,8 +41,8 @@ _DEMO_WEB = re.compile(rf"{DEMO}(:[\d.]{{1,8}})?", re.ASCII)
 class StudioFolder:
     """Finds crawls, topics, critics and recordings in the folder `root`, and nowhere else.
 
-    The name of a crawl, topic, critic or recording is its path below the folder, with ``/``. The
-    studio does not follow symbolic links, and skips hidden folders.
+    The name of a crawl, topic, critic or recording is its path relative to the folder, with ``/``
+    as the separator. The studio does not follow symbolic links, and skips hidden folders.
     """
 
     def __init__(self, root: Path) -> None:
@@ -87,7 +87,7 @@ class StudioFolder:
         raise UserError(f"{self.root} has no recording {name!r:.200}: {remedy}")
 
     def recording_of(self, urls: Sequence[str], web: str) -> str | None:
-        """Return the recording that contains pages, as an argument of a command.
+        """Return the recording that contains given pages, as the argument of a command.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class StudioFolder:
 
 
 def parse_name(text: str) -> str:
-    """Return the name of a new folder, with hyphens for spaces; raise `UserError` if invalid."""
+    """Return a valid folder name, with hyphens instead of spaces; raise `UserError` if invalid."""
     name = "-".join(text.split())
     letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
     short = len(name) <= _MAX_NAME and len(name.encode("utf-8", "replace")) <= _MAX_NAME_BYTES
@@ -240,7 +240,7 @@ class NamedCrawl:
         return ControlledCrawl(str(self.path))
 
     def read_state(self, store: CrawlStore) -> CurrentState:
-        """Read the state of the crawl from the opened store, in words without commands."""
+        """Read the state of the crawl from the opened store, in words that name no command."""
         found = CurrentState.of(store, now=datetime.now(UTC))
         words = found.state.partition("; the same command")[0]
         return replace(found, state=words.replace("stopped by `focuscrawl stop`", "stopped"))

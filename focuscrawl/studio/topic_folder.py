@@ -93,12 +93,12 @@ class TopicFiles:
         return self.argument_of(self._base / f"critic-{number}")
 
     def next_examples(self) -> str:
-        """Return the folder of the next crawl of examples as an argument of a command."""
+        """Return the folder for the next crawl that fetches examples, as a command argument."""
         numbers = [int(path.name) for path in self._fetch_folders()]
         return self.argument_of(self._base / _EXAMPLES_FOLDER / str(max(numbers, default=0) + 1))
 
     def argument_of(self, path: Path) -> str:
-        """Return a path as a command argument, with the prefix ``./`` so that it is no option."""
+        """Return a path as a command argument; the prefix ``./`` distinguishes it from options."""
         return f"./{self.folder.name_of(path)}"
 
     def marked_classes(self, critic: Path) -> tuple[str, ...]:
@@ -110,7 +110,7 @@ class TopicFiles:
         return tuple(path for path in classes if path != OFF_TOPIC)
 
     def choice(self) -> tuple[str, str] | None:
-        """Return the name of the critic for crawls and its classes; None without a critic.
+        """Return the name and the on-topic classes of the topic's critic; None without a critic.
 
         The critic is the latest critic of the topic, or the critic that the definition names.
         """
@@ -126,7 +126,7 @@ class TopicFiles:
         return definition.critic, ",".join(definition.topics)
 
     def has_crawl(self, crawl: Mapping[str, Any]) -> bool:
-        """Return whether a crawl with the given ``critic`` and ``topic`` is of this topic.
+        """Return whether a crawl with the given ``critic`` and ``topic`` belongs to this topic.
 
         The values are those of `read_origin`.
         """
@@ -236,7 +236,8 @@ class TopicFiles:
 def read_origin(store: CrawlStore, crawl: Path) -> dict[str, str]:
     """Return the ``critic`` with which a crawl was started, and its ``topic``, or empty strings.
 
-    After judgements, the crawl has its own critic, and its definition names the earlier critic.
+    After judgements, the crawl has a critic of its own, but the topic definition in the crawl's
+    folder names the first critic.
     """
     identity = store.identity()
     path, critic = crawl / TOPIC_FILE, identity.get("critic_name", "")

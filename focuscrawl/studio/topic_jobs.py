@@ -63,7 +63,7 @@ def start_training(context: StudioContext, topic: TopicFiles) -> Job:
 
 
 def retrain(context: StudioContext, topic: TopicFiles) -> None:
-    """Train a new critic if persons have judged enough pages since the latest critic."""
+    """Train a new critic if persons have judged enough pages since the last training."""
     if topic.critics() and count_new_judgements(topic) >= RETRAIN_AFTER:
         start_training(context, topic)
 

@@ -339,7 +339,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     topic. The value ``urls`` contains the URLs of on-topic pages, which are also seeds, and
     ``bad`` contains the URLs of off-topic pages. The value ``critic`` names a critic, ``classes``
     lists the critic's on-topic classes, and ``web`` is the recording from which pages are read.
-    All form values may be missing or empty. Pages of the demo web need no ``web``.
+    All form values may be missing or empty. For pages of the demo web, ``web`` can be empty.
     """
     checks, critic, web = FieldChecks(), text_value(values, "critic"), text_value(values, "web")
     urls, bad, recording = list[str](), list[str](), None
@@ -398,7 +398,9 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
 def filter_judgements(
     verdicts: Mapping[str, str], fetched: Mapping[str, Any], query: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the judgements that match a query, for each verdict the latest first.
+    """Return the judgements that match a query: first of bad, then of good pages.
+
+    Among pages with the same verdict, the latest judgement comes first.
 
     Parameters
     ----------
@@ -425,7 +427,7 @@ def filter_judgements(
 
 
 def judgements_shown(found: dict[str, Any], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the values of the template of judgements, with the query for more rows."""
+    """Return the values for the template of judgements, and the query that returns more rows."""
     filtered = bool(query.get("q") or query.get("verdict"))
     longer = {**query, "n": str(len(found["rows"]) + _N_LISTED)}
     return found | {"query": longer, "filtered": filtered}
@@ -434,10 +436,11 @@ def judgements_shown(found: dict[str, Any], query: Mapping[str, str]) -> dict[st
 def edited_definition(
     known: TopicDefinition, values: Mapping[str, Any], folder: StudioFolder
 ) -> TopicDefinition:
-    """Return a topic definition with the posted ``words``, ``description``, ``seeds``, ... .
+    """Return a topic definition that is changed by posted fields such as ``words`` and ``seeds``.
 
-    Fields that were not posted stay. A field such as ``good_was`` contains what the person saw:
-    then only the person's own changes are applied, so that changes of other persons stay.
+    Fields that were not posted remain unchanged. A field such as ``good_was`` contains the value
+    that the person saw. With such a field, only the person's own changes are applied, so that
+    changes by other persons remain.
     """
     checks, changed = FieldChecks(), dict[str, Any]()
     for name in ("words", "seeds", "good", "bad"):
@@ -518,12 +521,12 @@ class Judgement:
         return known if self.verdict == _SKIP else known.without_judgements(self.urls)
 
     def before(self, known: TopicDefinition) -> dict[str, str]:
-        """Return the verdicts of the same pages in a topic definition, by URL."""
+        """Return the verdicts that a topic definition has for the judged pages, by URL."""
         verdicts = known.verdicts
         return {url: verdicts.get(url, _NONE) for url in self.urls}
 
     def response(self, before: Mapping[str, str]) -> Response:
-        """Return the response to the judgement, given the verdicts before it."""
+        """Return the response to the judgement, given the earlier verdicts on the same pages."""
         found = {"url": self.urls[0], "verdict": self.verdict, "before": before}
         return JSONResponse(found, headers=JUDGED)
 
