@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -72,6 +73,7 @@ class CorpusFolder:
         self.topic = path / "topic.toml"
         self.answers = path / "search.jsonl"
         self.plan = path / "plan.json"
+        self.exports = path / "exports.txt"  # names of the export files, relative to the folder
         self.crawl = path / "crawl"
         self.log = self.crawl / "crawl.log"
 
@@ -108,6 +110,27 @@ class CorpusFolder:
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
         return known if known in installed_sources() else None
+
+    def check_output(self, out: Path) -> None:
+        """Raise `UserError` if the file `out` exists and is no export of this corpus."""
+        if out.is_file() and self._relative(out) not in self._exported():
+            raise UserError(
+                f"{out} exists already, and is no export of the corpus in {self.path}: name "
+                "another file with --out"
+            )
+
+    def add_output(self, out: Path) -> None:
+        """Record that the file `out` is an export of this corpus."""
+        names = dict.fromkeys([*self._exported(), self._relative(out)])
+        write_atomically(self.exports, "".join(f"{name}\n" for name in names))
+
+    def _exported(self) -> list[str]:
+        if not self.exports.exists():
+            return []
+        return read_regular(self.exports).decode("utf-8", "replace").splitlines()
+
+    def _relative(self, out: Path) -> str:
+        return os.path.relpath(out.resolve(), self.path.resolve())
 
     def open(self, order: CorpusOrder) -> None:
         """Create the folder, or check that an existing folder was created with the same options.

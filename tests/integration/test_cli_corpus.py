@@ -114,6 +114,43 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Co
     assert "cycling has the corpus of another command: keywords was" in other.stderr
 
 
+def test_a_file_of_somebody_else_is_not_overwritten(here: Path, corpus: Corpus) -> None:
+    notes = here / "cycling.jsonl"
+    notes.write_text("my thesis")
+    given = (KEYWORDS, GOOD, "--web", "demo", "--pages", 30, "--out", "cycling.jsonl")
+    refused = corpus(*given, code=2)
+    assert refused.stderr.count("\n") == 1
+    assert "cycling.jsonl exists already, and is no export of the corpus in" in refused.stderr
+    assert [*here.iterdir()] == [notes]
+    assert notes.read_text() == "my thesis"
+    notes.unlink()
+    corpus(*given)
+    corpus(*given)  # the same file again
+    other = corpus(*given, "--folder", "other", code=2)
+    assert "no export of the corpus in other" in other.stderr
+
+
+def test_a_critic_that_rejects_the_target_pages_raises_a_warning(
+    here: Path, corpus: Corpus
+) -> None:
+    given = (KEYWORDS, GOOD, "--web", "demo", "--pages", 60)
+    corpus(*given, "--out", "first.jsonl")
+    judged = Kept(here / "first" / "crawl").query(
+        "SELECT url, relevance FROM pages WHERE referrer IS NOT NULL ORDER BY relevance"
+    )
+    targets = [url for url, _ in judged[:12]] + [url for url, _ in judged[-3:]]
+    (here / "targets.txt").write_text("\n".join(targets))
+    done = corpus(*given, "--out", "cycling.jsonl", "--targets", "targets.txt")
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
+    assert lines["targets"].startswith("15 of 15 target pages found (3 judged relevant)")
+    assert lines["targets"].endswith("recall at least 81 % with 95 % confidence")
+    assert "in the export 3 of 15 target pages found; recall at least 5 % with" in done.stdout
+    assert "only 3 of the 15 target pages found relevant" in done.stderr
+    assert "more pages" not in done.stdout
+    command = done.stderr.partition("add examples: ")[2].partition(". Then")[0]
+    assert command.startswith("focuscrawl topic add cycling/topic.toml --good FILE && ")
+
+
 def test_start_pages_are_found_by_search_and_judged(
     here: Path, corpus: Corpus, server: SearchServer
 ) -> None:
