@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.crawl.duplicates import MinHashIndex, is_sketch
 from focuscrawl.crawl.part import Part
@@ -23,49 +24,90 @@ if TYPE_CHECKING:
 
 #: kinds of events
 DISCOUNTED, NEAR_DUPLICATE = "discounted", "near-duplicate"
-PRIOR = 5.0  # predicted relevance that the expectation for a host or pattern counts as
-_DECAY = 0.5 ** (1 / 200)  # of all sums per predicted relevant page, so that 200 halve them
+PRIOR = 5.0  # predicted relevance that the expectation counts as if all scores are 1
+NEW = 2.0  # fetches that the expected share of new pages counts as
+_MOST = 0.5  # share of a prior that one pattern counts for its host, so that one cannot halve it
+_DECAY = 0.5 ** (1 / 200)  # of all sums per fetch, so that 200 fetches halve them
 _RISE = 0.75  # share of a higher step at which a discount ends; most steps are not undone soon
-_STORED = ("name", "predicted", "gained", "repeated", "halvings")  # between rounds
 _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
+
+
+class Sums(NamedTuple):
+    """Sums over fetches of URLs, in which older fetches count less.
+
+    Attributes
+    ----------
+    fetched : number of fetches
+    repeated : number of fetches that were repeats
+    predicted : relevance that the scores predicted for the new pages
+    gained : relevance of the new pages
+    """
+
+    fetched: float = 0.0
+    repeated: float = 0.0
+    predicted: float = 0.0
+    gained: float = 0.0
+
+    def plus(self, other: Sums, factor: float = 1.0) -> Sums:
+        """Return these sums plus `factor` times the other sums."""
+        return Sums(*(own + factor * more for own, more in zip(self, other, strict=True)))
+
+    def after(self, fetch: Sums) -> Sums:
+        """Return the sums after a further fetch, or after a correction of the last fetch."""
+        return fetch.plus(self, _DECAY**fetch.fetched)
+
+    def limited(self) -> Sums:
+        """Return the part of the sums that counts for the host of a URL pattern."""
+        fetches = min(_MOST * NEW / self.fetched, 1.0) if self.fetched else 0.0
+        pages = min(_MOST * PRIOR / self.predicted, 1.0) if self.predicted else 0.0
+        return Sums(
+            fetches * self.fetched,
+            fetches * self.repeated,
+            pages * self.predicted,
+            pages * self.gained,
+        )
+
+    def rates(self, novelty: float = 1.0, accuracy: float = 1.0) -> tuple[float, float]:
+        """Estimate the share of new pages, and the relevance of new pages per predicted relevance.
+
+        Parameters
+        ----------
+        novelty, accuracy : float
+            Expected rates before the first fetch.
+        """
+        new = self.fetched - self.repeated
+        share = (NEW * novelty + new) / (NEW + self.fetched)
+        score = min(max(self.predicted / new, 0.0), 1.0) if new > 0.0 else 1.0
+        prior = PRIOR * math.sqrt(score)
+        if not prior:
+            return share, accuracy
+        gained = (prior * accuracy + self.gained) / (prior + self.predicted)
+        return share, min(gained, 1.0)
+
+    @property
+    def repeats(self) -> float:
+        """Share of repeats among the fetches."""
+        return self.repeated / self.fetched if self.fetched else 0.0
+
+    @property
+    def gain(self) -> float:
+        """Share of the predicted relevance that the new pages had."""
+        return self.gained / self.predicted if self.predicted else 1.0
 
 
 @dataclass(slots=True)
 class Group:
-    """The last fetches of one host or one URL pattern, which the attribute ``name`` identifies.
-
-    All sums are weighted: older fetches count less.
-    """
+    """The fetches of one host or one URL pattern, which the attribute ``name`` identifies."""
 
     name: str
-    predicted: float = 0.0  # sum of the relevance that scores predicted
-    gained: float = 0.0  # sum of the relevance of new pages
-    repeated: float = 0.0  # the part of `predicted` that repeats were fetched for
+    sums: Sums = field(default_factory=Sums)  # of a host: over the limited sums of its patterns
     halvings: int = 0  # how often the scores of URLs are halved
     reported: bool = False  # True if the event was recorded
     discounted: set[int] = field(default_factory=set)  # URLs whose scores are halved
 
-    def add(self, predicted: float, gained: float, repeated: float) -> None:
-        """Add a fetch, or correct the last fetch if the argument ``predicted`` is 0."""
-        decay = _DECAY**predicted
-        self.predicted = decay * self.predicted + predicted
-        self.gained = decay * self.gained + gained
-        self.repeated = decay * self.repeated + repeated
-
-    @property
-    def gain(self) -> float:
-        """Share of the predicted relevance that new pages had."""
-        return self.gained / self.predicted if self.predicted else 1.0
-
-    def update(self, expected: float) -> int:
-        """Compute `halvings` from the fetches, and return the difference from before.
-
-        Parameters
-        ----------
-        expected : float
-            Expected share of the predicted relevance before the first fetch.
-        """
-        share = (PRIOR * expected + self.gained) / (PRIOR + self.predicted)
+    def update(self, novelty: float, accuracy: float) -> int:
+        """Compute `halvings` from the rates of the group; return the difference from before."""
+        share = novelty * accuracy
         before = self.halvings
         while share <= 0.5 ** (self.halvings + 1):
             self.halvings += 1
@@ -73,23 +115,36 @@ class Group:
             self.halvings -= 1
         return self.halvings - before
 
+    @property
+    def brought(self) -> float:
+        """Share of new pages, times the share of the predicted relevance that new pages had."""
+        return (1.0 - self.sums.repeats) * self.sums.gain
+
     def describe(self) -> str:
         """Return the reason for a discount as text."""
-        repeats = self.repeated / self.predicted
+        repeats = self.sums.repeats
         if repeats >= 0.5:
-            return f"{repeats:.0%} of the last fetches of {self.name} were repeats"
-        text = f"the last fetches of {self.name} had {self.gain:.0%} of the predicted relevance"
-        return f"{text}, and {repeats:.0%} were repeats" if repeats >= 0.005 else text
+            text = f"{repeats:.0%} of the last fetches of {self.name} were repeats"
+        else:
+            gain = f"{self.sums.gain:.0%} of the predicted relevance"
+            text = f"the last new pages of {self.name} had {gain}"
+            if repeats >= 0.005:
+                text += f", and {repeats:.0%} of the last fetches were repeats"
+        return text if "/" in self.name else f"{text} (all URL patterns count alike)"
 
 
 class Discounts:
     """Discounts for URLs whose host or pattern yielded less relevance than the scores predicted.
 
-    A score predicts a relevance. A new page brings its relevance, and a repeat brings nothing. The
-    yield of a host is the relevance brought, divided by the relevance predicted, with a prior of
-    `PRIOR` correct predictions. The yield of a pattern is computed as if `PRIOR` earlier
-    predictions had had the yield of the host. When a yield falls to a half, a quarter and so on,
-    the scores are halved once, twice and so on.
+    The yield of a URL pattern is the share of new pages among its fetches, times the relevance of
+    the new pages per relevance that their scores predicted. Both rates are estimated with a prior,
+    the rates of the other patterns of the host. In the yield of a host, all patterns have a
+    limited weight, so that one pattern alone cannot lower the scores of its host. When a yield
+    falls to a half, a quarter and so on, the scores are halved once, twice and so on.
+
+    The prior of the second rate counts as `PRIOR`·√s predicted relevance, where s is the mean
+    score. So about 5 irrelevant pages with the score 1, or 50 with the score 0.01, halve the
+    scores. Scores near 0 are inexact, and their errors cause no discount.
 
     Discounts depend only on the order of the fetches.
     """
@@ -104,7 +159,8 @@ class Discounts:
         """Restore discounts from `rows`."""
         discounts = cls()
         for row in rows:
-            group = Group(**row)
+            sums = Sums(*(row[name] for name in Sums._fields))
+            group = Group(row["name"], sums, row["halvings"])
             of_host = discounts._patterns.setdefault(host(f"//{group.name}"), {})
             if "/" in group.name:
                 of_host[group.name] = group
@@ -115,7 +171,7 @@ class Discounts:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows from which `from_rows` can restore the discounts."""
         for group in self.groups():
-            yield {name: getattr(group, name) for name in _STORED}
+            yield {"name": group.name, **group.sums._asdict(), "halvings": group.halvings}
 
     def groups(self) -> Iterator[Group]:
         """Yield the `Group` of each host, and then the `Group` of each URL pattern."""
@@ -140,7 +196,7 @@ class Discounts:
         if not self.halvings(url):
             return None
         of_host, pattern = self._groups(host(url), url_pattern(url))
-        own = pattern.predicted >= 1.0 and pattern.gain <= of_host.gain
+        own = pattern.sums.fetched >= 1.0 and pattern.brought <= of_host.brought
         return (pattern if own else of_host).describe()
 
     def count(
@@ -167,28 +223,31 @@ class Discounts:
         moved, repeats : bool
             True for a redirect; True for a duplicate or near-duplicate.
         """
-        expected = 0.0 if predicted is None else min(max(predicted, 0.0), 1.0)
         origin = referrer if referrer in self._redirects else None
         if origin is not None:
-            expected = self._redirects.pop(origin)
+            predicted = self._redirects.pop(origin)
+        if predicted is None:
+            return []
+        predicted = min(max(predicted, 0.0), 1.0)
         if moved:
-            self._redirects[url] = expected
+            self._redirects[url] = predicted
         if repeats or moved:
-            return self._add(url, expected, 0.0, expected)
-        gained = relevance if expected else 0.0
-        changed = [] if origin is None else self._add(origin, 0.0, gained, -expected)
-        return changed + self._add(url, expected, gained, 0.0)
+            return self._add(url, Sums(fetched=1.0, repeated=1.0))
+        changed: list[tuple[Group, int]] = []
+        if origin is not None:
+            changed = self._add(origin, Sums(0.0, -1.0, predicted, relevance))
+        return changed + self._add(url, Sums(1.0, 0.0, predicted, relevance))
 
-    def _add(
-        self, url: str, predicted: float, gained: float, repeated: float
-    ) -> list[tuple[Group, int]]:
-        groups = of_host, pattern = self._groups(host(url), url_pattern(url))
-        for group in groups:
-            group.add(predicted, gained, repeated)
-        changed = [(of_host, of_host.update(1.0))]
-        expected = 0.5**of_host.halvings
+    def _add(self, url: str, fetch: Sums) -> list[tuple[Group, int]]:
+        of_host, pattern = self._groups(host(url), url_pattern(url))
+        others = of_host.sums.plus(pattern.sums.limited(), -1.0)
+        pattern.sums = pattern.sums.after(fetch)
+        of_host.sums = others.plus(pattern.sums.limited())
+        changed = [(of_host, of_host.update(*of_host.sums.rates()))]
         patterns = self._patterns[of_host.name].values() if changed[0][1] else [pattern]
-        changed += [(each, each.update(expected)) for each in patterns]
+        for each in patterns:
+            others = of_host.sums.plus(each.sums.limited(), -1.0)
+            changed.append((each, each.update(*each.sums.rates(*others.rates()))))
         return [(group, change) for group, change in changed if change]
 
     def _groups(self, name: str, pattern: str) -> tuple[Group, Group]:
@@ -245,7 +304,7 @@ class Traps(Part):
         for group, change in changed:
             if change < 0:
                 self._undo(group)
-        new = [group for group, change in changed if change > 0 and group.gain < 0.5]
+        new = [group for group, change in changed if change > 0 and group.brought < 0.5]
         events = [(DISCOUNTED, group.describe()) for group in new if not group.reported]
         for group in new:
             group.reported = True

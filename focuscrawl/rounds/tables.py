@@ -139,9 +139,10 @@ PAGE = pa.schema(
 DISCOUNT = pa.schema(  # see `focuscrawl.crawl.traps.Group`
     [
         ("name", pa.string()),
+        ("fetched", pa.float64()),
+        ("repeated", pa.float64()),
         ("predicted", pa.float64()),
         ("gained", pa.float64()),
-        ("repeated", pa.float64()),
         ("halvings", pa.int64()),
     ]
 )

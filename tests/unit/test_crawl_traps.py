@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.crawl import state
-from focuscrawl.crawl.traps import PRIOR, Discounts
+from focuscrawl.crawl.traps import Discounts
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
@@ -51,13 +51,13 @@ def crawl(folder: Path, web: Shelf, fetches: int = 10_000, **plan: Any) -> list[
 
 def test_a_calendar_sinks_below_the_articles(tmp_path: Path) -> None:
     order = crawl(tmp_path, calendar())
-    # a month brings 0.2 of the predicted 0.9, so the yield of 11 months and the prior is a half
-    assert all("month=" in url for url in order[1:12])
-    assert all("articles" in url for url in order[12:72])
+    # a month brings 0.2 of the predicted 0.9, so the yield of 10 months and the prior is a half
+    assert all("month=" in url for url in order[1:11])
+    assert all("articles" in url for url in order[11:71])
     assert len(order) == len(set(order)) == 1 + MONTHS + 60  # nothing is lost
     words = "had 22% of the predicted relevance"
     assert events(tmp_path, "discounted") == [
-        (12, f"the last fetches of {name} {words}") for name in ("a.example", "a.example/*?month")
+        (11, f"the last new pages of a.example/*?month {words}")
     ]
 
 
@@ -97,7 +97,7 @@ def test_why_and_summary_tell(tmp_path: Path) -> None:
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     waits = Explanation.of(store, at("/calendar/?month=200")).state
     assert waits.endswith(
-        "; its score 0.9 counts as 0.45, because the last fetches of a.example/*?month "
+        "; its score 0.9 counts as 0.45, because the last new pages of a.example/*?month "
         "had 22% of the predicted relevance"
     )
     assert Explanation.of(store, at("/calendar/?month=200")).value == 0.9
@@ -124,8 +124,8 @@ def versions() -> Shelf:
 
 def test_near_duplicates_bring_nothing(tmp_path: Path) -> None:
     order = crawl(tmp_path, versions())
-    # the first version is new, and the yield falls to a half after 9 repeats
-    assert sum("version=" in url for url in order[:69]) == PRIOR + 5
+    # the first version is new, and the yield falls to a half after 4 repeats
+    assert [at("/new/") in url for url in order[1:66]] == [False] * 5 + [True] * 60
     near = events(tmp_path, "near-duplicate")
     assert len(near) == 99
     assert near[0][1].endswith(f"% like {at('/w?version=0')}")
@@ -164,15 +164,27 @@ def count(discounts: Discounts, url: str, **told: Any) -> None:
     discounts.count(url, None, **(given | told))
 
 
-def test_a_host_that_pays_again_counts_fully_again() -> None:
+def test_a_pattern_that_pays_again_counts_fully_again() -> None:
     discounts = Discounts()
     steps = []
-    for i in range(400):
+    for i in range(600):
         count(discounts, f"http://hub.example/{i}/x", repeats=i < 30)
-        steps.append(discounts.halvings("http://hub.example/other/"))
-    assert max(steps) == 2
+        steps.append(discounts.halvings("http://hub.example/600/x"))
+    assert max(steps) == 3
     assert steps[-1] == 0
-    assert [b - a for a, b in pairwise(steps)].count(-1) == 2  # no step back and forth
+    assert [b - a for a, b in pairwise(steps)].count(-1) == 3  # no step back and forth
+
+
+def test_a_host_whose_patterns_all_repeat_themselves_counts_less() -> None:
+    discounts = Discounts()
+    seen = []
+    for folder in "abcdefg":
+        seen.append(discounts.halvings(f"http://copy.example/{folder}/1"))
+        for i in range(3):
+            count(discounts, f"http://copy.example/{folder}/{i}", repeats=True)
+    assert seen[:2] == [0, 0]  # one folder is not the host
+    assert seen[2:] == sorted(seen[2:])
+    assert seen[-1] == 2
 
 
 def test_a_pattern_that_brings_new_pages_counts_fully_on_a_host_that_repeats_itself() -> None:
@@ -183,7 +195,7 @@ def test_a_pattern_that_brings_new_pages_counts_fully_on_a_host_that_repeats_its
             count(discounts, f"http://a.example/people/?C={order}&n={i}", repeats=True)
     assert discounts.halvings("http://a.example/people/?C=N&n=99") > 3
     assert discounts.halvings("http://a.example/people/p99") == 0
-    assert discounts.halvings("http://a.example/elsewhere/") == 2  # as the host
+    assert discounts.halvings("http://a.example/elsewhere/") == 0
     assert discounts.halvings("http://b.example/") == 0
 
 
@@ -194,6 +206,24 @@ def test_endless_links_of_low_scores_sink_among_their_like() -> None:
         count(discounts, f"http://b.example/?id={i}", predicted=0.02, relevance=0.02)
     assert discounts.halvings("http://a.example/?day=601") > 0
     assert discounts.halvings("http://b.example/?id=601") == 0
+
+
+def test_repeats_sink_although_new_pages_are_better_than_predicted() -> None:
+    discounts = Discounts()
+    for i in range(200):
+        count(discounts, f"http://a.example/?v={i}", predicted=0.1, repeats=i % 5 > 0)
+    assert discounts.halvings("http://a.example/?v=201") == 2
+
+
+def test_scores_that_were_corrected_count_fully_again() -> None:
+    discounts = Discounts()
+    steps = []
+    for i in range(500):
+        told = {"predicted": 0.9} if i < 50 else {"predicted": 0.1}
+        count(discounts, f"http://a.example/?v={i}", relevance=0.1, **told)
+        steps.append(discounts.halvings("http://a.example/?v=500"))
+    assert max(steps) == 2
+    assert steps[-1] == 0
 
 
 def test_a_redirect_counts_like_its_target() -> None:
@@ -240,7 +270,7 @@ def test_discounting_many_is_done_in_parts(
         web.page(f"/go?n={i}", f"nothing {i}")
     web.page("b/last", "nothing")
     opened = open_crawl(tmp_path, web, "/")
-    run(opened, 12)
+    run(opened, 11)
     for _ in range(2):
         assert opened.next(0.0) is None
         assert opened.is_waiting
