@@ -100,7 +100,7 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     critic = text_value(values, "critic") or critic
     with checks.field("critic" if "critic" in values else "of"):
         if not critic:
-            raise UserError("no critic is chosen: create a topic and train its critic first")
+            raise UserError("no critic is chosen: create a topic, and train a critic first")
         found = folder.critic(critic)
         is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
         arguments["critic"] = f"./{critic}" if is_local else critic
