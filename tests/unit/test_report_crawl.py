@@ -12,6 +12,7 @@ import lxml.html
 import pandas as pd
 import pytest
 
+from focuscrawl.crawl.target_pages import write_targets
 from focuscrawl.errors import UserError
 from focuscrawl.report import comparison, html_report
 from focuscrawl.report.figures import loss_figure, png
@@ -172,6 +173,24 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
 
 def _section(store: CrawlStore) -> dict[str, Any]:
     return html_report.crawl_section("bees", store, Summary.of(store), load_pages(store))
+
+
+def test_html_lists_target_pages_and_whether_the_crawl_found_them(
+    building: Building, tmp_path: Path
+) -> None:
+    write_targets(tmp_path / "crawl", ["http://a.example/found", "http://a.example/other"])
+    building.fetch("http://a.example/")
+    building.url("http://a.example/found", referrer="http://a.example/")
+    building.fetch("http://a.example/found", 0.9)
+    store = building.written()
+    compared = comparison.compare([Summary.of(store)], [load_pages(store)])
+    text = html_report.render_report([_section(store)], compared, [])
+    items = [*lxml.html.document_fromstring(text).iter("li")]
+    assert ["".join(map(str, each.itertext())) for each in items] == [
+        "http://a.example/found: fetched",
+        "http://a.example/other: not known",
+    ]
+    assert [link.get("href") for link in items[0].iter("a")] == ["http://a.example/found"]
 
 
 def test_no_host_is_among_the_best_and_the_worst(building: Building) -> None:
