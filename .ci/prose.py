@@ -58,6 +58,10 @@ _END = re.compile(r"(?<=[.!?])(?<!\.\.)[\"')*]*\s+(?=[\"'(*`\[]*[A-Z0-9`])")
 _NUMPYDOC = re.compile(r"\n[A-Z][\w ]+\n---+\n")
 _EXAMPLES = re.compile(r"(?m)^\x08\n(?:.*\S.*\n?)*")  # click: a paragraph of commands
 _Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_SHOWN_WORD = re.compile(  # a term of the glossary, or the plural of a word
+    r'\{\{ *(?:term\("[^"]*", "([^"]*)"\)|term\("([^"]*)"\)'
+    r'|"[^"]*" if [^{}]* == 1 else "([^"]*)") *\}\}'
+)
 _INLINE = re.compile(r"</?(?:a|b|bdi|code|em|i|span|strong)\b[^>]*>")
 
 
@@ -173,7 +177,9 @@ def of_studio() -> Iterator[tuple[str, str]]:
     """Return the sentences that the studio's templates show; “…” is what is filled in."""
     for page in sorted((ROOT / "focuscrawl" / "studio" / "templates").glob("*.j2")):
         text = re.sub(r"(?s)\{#.*?#\}|<(script|style)\b.*?</\1>", "", page.read_text("utf-8"))
-        text = re.sub(r"(?s)\{\{.*?\}\}", "…", re.sub(r"\{%-? *el(?:se|if)\b.*?%\}", "<br>", text))
+        text = _SHOWN_WORD.sub(lambda match: match[1] or match[2] or match[3], text)
+        text = re.sub(r'\{%-? *(?:el(?:se|if)|call)\b.*?%\}|(?=<a class="button)', "<br>", text)
+        text = re.sub(r"(?s)\{\{.*?\}\}", "…", text)
         text = _INLINE.sub("", re.sub(r"(?s)\{%.*?%\}", "", text))
         for piece in re.split(r"<[^>]*>|\n\n", text):
             for _, sentence in sentences(html.unescape(piece)):

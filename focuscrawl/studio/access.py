@@ -206,7 +206,7 @@ class Access:
         changes = request.method not in _SAFE_METHODS
         if changes and self._read_only:
             return HTTPStatus.FORBIDDEN, (
-                "This studio is read-only: start it without --read-only to make changes."
+                "This studio is read-only: to make changes, start it without --read-only."
             )
         if changes and origin is None and not by_header:
             return HTTPStatus.FORBIDDEN, "Changes need the header Origin or Authorization."

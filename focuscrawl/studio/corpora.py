@@ -77,7 +77,7 @@ class Corpus:
             if not urls and default_source() is None:
                 raise UserError(
                     "give pages on the topic: without FOCUSCRAWL_SEARXNG_URL, the studio has no "
-                    "search engine that finds some"
+                    "search engine that finds pages"
                 )
         with checks.field("web"):
             web = folder.recording_of(urls, recording)

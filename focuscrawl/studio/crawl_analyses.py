@@ -314,7 +314,7 @@ class ComparedCrawls:
         """Return rows of one list of compared pages, and the number of the next row."""
         if part not in PARTS or not (start.isascii() and start.isdecimal() and len(start) < 10):
             raise UserError(
-                f"part must be one of {', '.join(PARTS)}, and start a row number from 0"
+                f"part must be one of {', '.join(PARTS)}, and start must be a row number"
             )
         file = self._result_file(a, b)
         if not file.exists():

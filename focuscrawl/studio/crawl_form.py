@@ -100,7 +100,7 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
     critic = text_value(values, "critic") or critic
     with checks.field("critic" if "critic" in values else "of"):
         if not critic:
-            raise UserError("no critic is chosen: create a topic and train a critic for it first")
+            raise UserError("no critic is chosen: create a topic, and train a critic first")
         found = folder.critic(critic)
         is_local = isinstance(found, Path) and found.is_relative_to(folder.root)
         arguments["critic"] = f"./{critic}" if is_local else critic
@@ -230,7 +230,7 @@ def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -
             raise UserError(f"{name} is running already")
         if not earlier:
             if context.folder.has_file(f"{name.rpartition('/')[0]}/{ORDER_FILE}"):
-                raise UserError(f"{name} belongs to a corpus: continue it on the corpus's page")
+                raise UserError(f"{name} belongs to a corpus: resume it on the page of the corpus")
             option = "" if budget is None else f" with -a budget={budget}"
             raise UserError(
                 f"{name} was started on the command line: run the same command again{option}"
@@ -251,7 +251,7 @@ def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> Non
         if time.monotonic() >= until:
             if asked:
                 return  # the crawl will read the request later
-            raise UserError(f"{crawl.name} is still starting: set the budget when it is crawling")
+            raise UserError(f"{crawl.name} is still starting: set the budget after the start")
         if not asked and not control.is_starting:
             control.set_budget(budget)
             asked = True
@@ -461,7 +461,7 @@ class OutlookRunner:
         """Kill the running plan; the lock is held."""
         for key, each in [*self._results.items()]:
             if not each.is_known():
-                each.error = "Another form checks its start pages."
+                each.error = "The studio is checking the start pages of another form."
                 del self._results[key]
         if self._current is not None:
             _kill(self._current[1])

@@ -56,7 +56,7 @@ FORMATS = {
     "csv": (".csv", "CSV", "A table for spreadsheets."),
     "markdown": ("", "Markdown", "One text file per page, to read and to search."),
     "warc": (".warc.gz", "WARC", "The original responses of the servers, for web archives."),
-    "wacz": (".wacz", "WACZ", "The same in one file that ReplayWeb.page displays."),
+    "wacz": (".wacz", "WACZ", "The original responses, in one file that ReplayWeb.page displays."),
 }
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", re.ASCII)
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)

@@ -102,8 +102,8 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
         )
     elif relevance > empty:
         found.append(
-            f"Together, the words raise the relevance only from {empty:.2f}, that of a page "
-            f"without words, to {shown}. A relevant page has more than {RELEVANT}."
+            f"Together, the words raise the relevance only from {empty:.2f} (the relevance of a "
+            f"page without words) to {shown}. A page is relevant above {RELEVANT}."
         )
     return found
 

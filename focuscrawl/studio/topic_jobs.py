@@ -101,7 +101,7 @@ def start_fetching(
     check_not_of_crawl(topic)
     with context.job_lock():
         if context.jobs.running(FETCH, topic.name) is not None:
-            raise UserError("earlier pages are still being fetched: add pages when they are done")
+            raise UserError("earlier pages are still being fetched: add further pages afterwards")
         known = topic.fetched()
         new = [url for url in urls if url not in known]
         if not new:

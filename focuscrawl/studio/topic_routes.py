@@ -357,7 +357,7 @@ def create_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     with checks.field("classes"):
         topics = parse_topics(text_value(values, "classes"))
         if topics and not critic:
-            raise UserError("classes are given without a critic: name the critic that has them")
+            raise UserError("classes are given without a critic: name the critic of the classes")
         if critic and not topics:
             raise UserError("name the classes of the critic that form the topic")
     with checks.field("web"):

@@ -29,7 +29,7 @@ def start_demo(page: Page, folder: Path) -> None:
     expect(page.locator("#recall")).to_have_text(re.compile(r"^\d+ %$"))
     expect(page.locator("#go-on")).to_be_hidden()  # nothing is left of the budget
     # the harvest rate falls, because this small web has few relevant pages left
-    expect(page.locator("#exhausted")).to_contain_text("Most relevant pages are fetched")
+    expect(page.locator("#exhausted")).to_contain_text("Most of the relevant pages are fetched")
     expect(page.locator("#alarm")).to_be_hidden()
     latest = page.locator("#curve .u-series", has_text="last 100 fetches")
     expect(latest.locator(".u-value")).to_have_text(page.locator("#recent").inner_text())

@@ -194,7 +194,7 @@ def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, addre
     assert trained["critics"][-1] == "road-cycling/critic-2"
     assert f"{at}/judge" in client.page(f"/parts/topics/{topic}/example")
     overview = client.page("/")
-    assert "road-cycling/critic-2</bdi>: 3 good, 4 not good" in " ".join(overview.split())
+    assert "critic-2</bdi>. Examples: 3 good, 4 not good" in " ".join(overview.split())
     client.until(f"{at}/moved", lambda said: not said["busy"])
 
 

@@ -219,7 +219,7 @@
     else setRows("hosts", state.hosts.map((each) => [cell(each.host), cell(whole(each.fetches), "n"), cell(number(each.relevance / each.fetches, 2), "n")]));
     if (state.outcomes.length === 0) setEmpty("outcomes", 2, "Every fetch returned a page");
     else setRows("outcomes", state.outcomes.map((each) => [cell(each.outcome, each.error ? "wrong" : ""), cell(whole(each.fetches), "n")]));
-    if (state.lessons.length === 0) setEmpty("lessons", 7, "No training yet. Strategies that learn train after ten fetches");
+    if (state.lessons.length === 0) setEmpty("lessons", 7, "No training yet. Strategies with a model train the model after ten fetches");
     else
       setRows(
         "lessons",
