@@ -31,7 +31,6 @@ from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import write_atomically
-from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.words import count_words
 from focuscrawl.report.outcomes import HARVEST_FELL, STOPPED_EARLY, stop_reason
@@ -184,10 +183,8 @@ def corpus(
     parse_phrases(keywords)
     rule = STOP_EXPRESSION.parse("--stop", stop)
     languages = () if language is None else LANGUAGES.parse("--language", language)
-    given, held_out = (tuple(dict.fromkeys(read_url_arguments(each))) for each in (urls, targets))
-    wrong = [url for url in (*given, *held_out) if normalize(url) is None]
-    if wrong:
-        raise UserError(f"{wrong[0]:.200} is no http(s) URL: URLs of pages begin with https://")
+    given = tuple(read_url_arguments(urls, "seeds"))
+    held_out = tuple(read_url_arguments(targets, "targets"))
     twice = [url for url in held_out if url in given]
     if twice:
         raise UserError(f"{twice[0]:.200} is a start page and a target page: name it only once")

@@ -52,7 +52,7 @@ _START_TIMEOUT, _POLL_INTERVAL = 60.0, 0.05  # seconds
 #: settings of a form: name of the field, Scrapy setting, label
 SETTINGS = {
     "delay": ("DOWNLOAD_DELAY", "Seconds between two requests to a host"),
-    "patience": ("FOCUSCRAWL_PATIENCE", "Seconds to wait for busy hosts per relevant page"),
+    "patience": ("FOCUSCRAWL_PATIENCE", "Seconds to wait for a busy host, per relevant page"),
     "stagnation": (
         "FOCUSCRAWL_STAGNATION",
         "Stop after this many fetches without a relevant page",
@@ -230,7 +230,9 @@ def resume_crawl(context: StudioContext, name: str, budget: int | None = None) -
             raise UserError(f"{name} is running already")
         if not earlier:
             if context.folder.has_file(f"{name.rpartition('/')[0]}/{ORDER_FILE}"):
-                raise UserError(f"{name} belongs to a corpus: resume it on the page of the corpus")
+                raise UserError(
+                    f"{name} belongs to a corpus: resume the crawl on the page of the corpus"
+                )
             option = "" if budget is None else f" with -a budget={budget}"
             raise UserError(
                 f"{name} was started on the command line: run the same command again{option}"
@@ -330,7 +332,7 @@ def _parse_name(folder: StudioFolder, name: str) -> str:
     path = folder.safe_path(f"{_CRAWLS_FOLDER}/{name}")
     if CrawlFolder(path).exists:
         raise UserError(
-            f"the crawl {_CRAWLS_FOLDER}/{name} exists already: choose another name, or resume it"
+            f"{_CRAWLS_FOLDER}/{name} exists already: choose another name, or resume the crawl"
         )
     return f"{_CRAWLS_FOLDER}/{name}"
 

@@ -103,7 +103,7 @@ def describe_reasons(relevance: float | None, reasons: dict[str, Any] | None) ->
     elif relevance > empty:
         found.append(
             f"Together, the words raise the relevance only from {empty:.2f} (the relevance of a "
-            f"page without words) to {shown}. A page is relevant above {RELEVANT}."
+            f"page without words) to {shown}. A relevant page has a relevance above {RELEVANT}."
         )
     return found
 

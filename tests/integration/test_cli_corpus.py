@@ -238,7 +238,8 @@ def test_the_crawl_searches_again_when_the_harvest_falls(
 def test_mistakes_are_one_line_and_leave_nothing(here: Path, corpus: Corpus) -> None:
     mistakes = {
         "no start pages: give URLs": (KEYWORDS, *DEMO),
-        "a.b is neither an http(s) URL nor a file": (KEYWORDS, "a.b", *DEMO),
+        "'a.b' is neither a file nor an http(s) URL": (KEYWORDS, "a.b", *DEMO),
+        "seeds.csv has rows of 14 topics": (KEYWORDS, "models/demo/seeds.csv", *DEMO),
         "is on nearly every page": ("the", GOOD, *DEMO),
         "--stop must be rules": (KEYWORDS, GOOD, *DEMO, "--stop", "soon"),
         "no source 'gogle'": (KEYWORDS, *DEMO, "--search", "gogle"),
@@ -290,6 +291,9 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     named = ("--targets", "targets.txt", "--folder", "named")
     corpus(KEYWORDS, "some.txt", *DEMO, *named, "--dry-run")
     assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
+    table = ("--targets", "models/demo/targets.csv", "--folder", "table")
+    corpus(KEYWORDS, GOOD, *DEMO, *table, "--dry-run")
+    assert len(read_definition(here / "table" / "topic.toml").targets) == 30
     both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
     assert "is a start page and a target page" in both.stderr
 

@@ -135,7 +135,7 @@ def test_a_verdict_against_words_for_the_topic_is_explained() -> None:
     words = WordReasons([WordReason("peloton", 1.5)], [], 0.7, 0.02).to_dict()
     assert describe_reasons(0.37, words)[-1] == (
         "Together, the words raise the relevance only from 0.02 (the relevance of a page "
-        "without words) to 0.37. A page is relevant above 0.5."
+        "without words) to 0.37. A relevant page has a relevance above 0.5."
     )
     against = WordReasons([], [WordReason("cooking", -0.3)], 0.7, 0.02).to_dict()
     assert "Together" not in describe_reasons(0.01, against)[-1]
