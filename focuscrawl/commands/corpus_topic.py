@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -74,7 +75,17 @@ class CorpusTopic:
         """Find start pages, train the critic, and write the topic definition."""
         order, files = self._order, self._files
         if files.topic.exists() and files.critics():
-            click.echo(f"Topic of {files.topic}, critic {files.critics()[-1]}")
+            critic = files.crawl_critic(order.topic)
+            click.echo(f"Topic of {files.topic}, critic {critic}")
+            if critic != files.critics()[-1]:
+                apply = shlex.join(
+                    ["focuscrawl", "topic", "apply", f"{files.crawl}", f"{files.topic}"]
+                )
+                click.echo(
+                    "The crawl started with this critic. To use later judgements in the crawl: "
+                    f"{apply}",
+                    err=True,
+                )
             return
         if order.urls:
             click.echo(self._describe_targets())
