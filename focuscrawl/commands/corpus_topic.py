@@ -39,7 +39,7 @@ from focuscrawl.search import (
     judge_candidates,
     make_tuples,
 )
-from focuscrawl.search.proposals import propose_queries
+from focuscrawl.search.proposals import propose_queries, read_titles
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, train_definition
 from focuscrawl.topics.definition import write_definition
 from focuscrawl.webs import open_web
@@ -245,7 +245,7 @@ class CorpusTopic:
         files = self._files
         known = read_definition(files.topic)
         with closing(open_store(files.crawl)) as store:
-            queries = propose_queries(store)
+            queries = propose_queries(read_titles(store))
             fetched = {url for (url,) in store.rows("SELECT url FROM pages")}
         if not queries:
             return False
