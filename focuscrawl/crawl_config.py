@@ -114,7 +114,7 @@ class CrawlConfig(BaseModel):
         "`/Sports/Cycling`, separated by commas. Subtopics of a relevant topic are relevant as "
         "well. A critic trained on a few example pages has a single topic, which is named "
         "`/good` by default. If the critic is a Python callable, the topic may have any name",
-        unset="required",
+        unset="the topic of the critic, if the critic has a single topic",
     )
     seeds: Text | None = _argument(
         None,
@@ -544,9 +544,7 @@ def argument_help(width: int = 96) -> str:
     lines = []
     for name in ARGUMENTS:
         field = CrawlConfig.model_fields[name]
-        default = _default(field)
-        shown = default if default == "required" else f"default: {default}"
-        text = f"{field.description}. [{shown}]"
+        text = f"{field.description}. [default: {_default(field)}]"
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text).replace("`", "'")
         head = f"  -a {name}=..."
         indent = " " * 24

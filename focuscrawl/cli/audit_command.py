@@ -11,9 +11,10 @@ import click
 
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import ProgressBar, check_output_file, write_file
+from focuscrawl.critic.critic_files import default_topic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.audit import Audit, audit_web, default_topic
+from focuscrawl.report.audit import Audit, audit_web
 from focuscrawl.report.plain_text import (
     align_columns,
     escape_csv_cell,
@@ -76,7 +77,7 @@ def audit(
     """
     check_output_file(csv, "--csv")
     check_output_file(hosts, "--hosts")
-    topics = default_topic(critic) if topic is None else topic
+    topics = default_topic(critic, "--topic ") if topic is None else topic
     opened = open_web(warc)
     with closing(ProgressBar("Judging", "URLs")) as progress:
         found = audit_web(

@@ -16,6 +16,7 @@ import click
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import ProgressBar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
+from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.classifiers import KINDS, LogisticModel
 from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.focused_critic import TrainedCritic
@@ -28,11 +29,11 @@ from focuscrawl.critic.phrase_model import (
     parse_description,
     parse_phrases,
 )
-from focuscrawl.critic.training import parse_topic_name, read_urls, train_critic, train_few_shot
+from focuscrawl.critic.training import parse_topic_name, train_critic, train_few_shot
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import numbered_lines, read_text, split_urls
+from focuscrawl.foundation.user_input import read_text
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -98,17 +99,10 @@ def split_at_commas(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def read_url_arguments(arguments: Iterable[str]) -> list[str]:
-    """Return the URLs in arguments, each of which is a comma-separated list or a file of URLs."""
-    urls: list[str] = []
-    for each in (part for text in arguments for part in split_urls(text)):
-        if each.lower().startswith(("http:", "https:")):
-            urls.append(each)
-            continue
-        if not Path(each).exists():
-            raise UserError(f"{each} is neither an http(s) URL nor a file of URLs")
-        urls += numbered_lines(read_text(each)).values()
-    return [normalize(url) or url for url in urls]  # the topic definition rejects invalid URLs
+def read_url_arguments(arguments: Iterable[str], name: str) -> list[str]:
+    """Return the URLs in arguments, each of which is a list or a file as in `read_seeds`."""
+    urls = (url for each in arguments for url in read_seeds(each, (), name))
+    return [*dict.fromkeys(urls)]
 
 
 def read_description(argument: str) -> str:
@@ -367,9 +361,9 @@ def topic_examples_options(command: Command) -> Command:
         phrases = parse_phrases(words) if words is not None else []
         if description is not None:
             phrases.append(parse_description(read_description(description)))
-        good_urls = read_urls(good) if good is not None else []
+        good_urls = read_seeds(good, (), "good") if good is not None else []
         good_urls += read_bookmark_urls(bookmarks, folder)
-        bad_urls = read_urls(bad) if bad is not None else []
+        bad_urls = read_seeds(bad, (), "bad") if bad is not None else []
         examples = TopicExamples(words, description, phrases, good_urls, bad_urls, name)
         command(examples=examples, **others)
 

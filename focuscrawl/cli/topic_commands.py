@@ -95,8 +95,8 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
         folder: str | None,
         **others: Any,
     ) -> None:
-        good_urls = [*read_url_arguments(good), *read_bookmark_urls(bookmarks, folder)]
-        command(good=good_urls, bad=read_url_arguments(bad), **others)
+        good_urls = [*read_url_arguments(good, "good"), *read_bookmark_urls(bookmarks, folder)]
+        command(good=good_urls, bad=read_url_arguments(bad, "bad"), **others)
 
     return with_examples
 
@@ -155,7 +155,7 @@ def new(
         raise UserError(
             f"{definition} exists already: add examples with `focuscrawl topic add {definition}`"
         )
-    target_urls = read_url_arguments(targets)
+    target_urls = read_url_arguments(targets, "targets")
     if hold_out:
         good, held_out = split_examples(good)
         target_urls += held_out
@@ -170,7 +170,7 @@ def new(
         web=web,
         topics=split_at_commas(marked),
         words=split_at_commas(words),
-        seeds=tuple(read_url_arguments(seeds)),
+        seeds=tuple(read_url_arguments(seeds, "seeds")),
         targets=tuple(target_urls),
         name=name,
         description=None if description is None else read_description(description),
@@ -218,7 +218,7 @@ def fetch(
     \b
     focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
     """
-    wanted = read_url_arguments(urls)
+    wanted = read_url_arguments(urls, "seeds")
     fetch_examples(
         wanted,
         out="examples",

@@ -10,11 +10,12 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.collection.origin import Origin, find_answer, read_robots_signals
+from focuscrawl.completeness.target_recall import TargetCounts
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.urls import host
+from focuscrawl.foundation.urls import host, schemeless
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.metadata import primary_subtag
@@ -157,6 +158,15 @@ class Collection:
     fetched: int
     webs: Sequence[Web] = ()
     origin: Origin = field(default_factory=Origin)
+
+    def count_targets(self) -> TargetCounts | None:
+        """Count the target pages of the crawl that are exported; None without target pages."""
+        targets = self.origin.targets
+        if not targets:
+            return None
+        urls = {schemeless(url) for page in self.pages for url in (page.url, *page.duplicates)}
+        found = sum(schemeless(url) in urls for url in targets)
+        return TargetCounts(len(targets), found, found)
 
 
 def collect(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, write_atomically
@@ -72,6 +74,7 @@ class CorpusFolder:
         self.topic = path / "topic.toml"
         self.answers = path / "search.jsonl"
         self.plan = path / "plan.json"
+        self.exports = path / "exports.txt"  # names of the export files, relative to the folder
         self.crawl = path / "crawl"
         self.log = self.crawl / "crawl.log"
 
@@ -84,6 +87,16 @@ class CorpusFolder:
         """Return the folders of the critics, from the oldest to the latest."""
         found = {path: _CRITIC.fullmatch(path.name) for path in self.path.glob("critic-*")}
         return sorted((p for p, match in found.items() if match), key=lambda p: int(p.name[7:]))
+
+    def crawl_critic(self, topic: str) -> Path:
+        """Return the critic with which the crawl started; without a crawl, the latest critic."""
+        critics = self.critics()
+        if not CrawlFolder(self.crawl).exists:
+            return critics[-1]
+        identity = CrawlFolder(self.crawl).identity()
+        first = identity.get("begun_critic", identity["critic"])
+        same = (each for each in critics if load_trained(str(each), topic).fingerprint == first)
+        return next(same, critics[-1])
 
     def examples(self, number: int) -> Path:
         """Return the folder of a crawl that fetches candidates."""
@@ -108,6 +121,27 @@ class CorpusFolder:
         except (OSError, ValueError, TypeError, LookupError, RecursionError):
             return None
         return known if known in installed_sources() else None
+
+    def check_output(self, out: Path) -> None:
+        """Raise `UserError` if the file `out` exists and is no export of this corpus."""
+        if out.is_file() and self._relative(out) not in self._exported():
+            raise UserError(
+                f"{out} exists already, and is no export of the corpus in {self.path}: name "
+                "another file with --out"
+            )
+
+    def add_output(self, out: Path) -> None:
+        """Record that the file `out` is an export of this corpus."""
+        names = dict.fromkeys([*self._exported(), self._relative(out)])
+        write_atomically(self.exports, "".join(f"{name}\n" for name in names))
+
+    def _exported(self) -> list[str]:
+        if not self.exports.exists():
+            return []
+        return read_regular(self.exports).decode("utf-8", "replace").splitlines()
+
+    def _relative(self, out: Path) -> str:
+        return os.path.relpath(out.resolve(), self.path.resolve())
 
     def open(self, order: CorpusOrder) -> None:
         """Create the folder, or check that an existing folder was created with the same options.

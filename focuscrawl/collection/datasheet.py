@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
 from focuscrawl.collection.collection import COLUMNS
-from focuscrawl.completeness.target_recall import TargetCounts
 from focuscrawl.crawl.page_source import LIVE
-from focuscrawl.foundation.urls import host, schemeless
+from focuscrawl.foundation.urls import host
 from focuscrawl.page.words import count_words
 from focuscrawl.report.outcomes import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import one_line, pluralize
@@ -210,13 +209,11 @@ def _completeness(collection: Collection) -> list[str]:
 
 def _certified_recall(collection: Collection) -> list[str]:
     """Return a paragraph about the target pages in the collection; [] without target pages."""
-    targets = collection.origin.targets
-    if not targets:
+    counts = collection.count_targets()
+    if counts is None:
         return []
-    pages = {schemeless(url) for page in collection.pages for url in (page.url, *page.duplicates)}
-    found = sum(schemeless(url) in pages for url in targets)
     return [
-        f"In the collection: {TargetCounts(len(targets), found, found).describe()}. Target pages "
+        f"In the collection: {counts.describe()}. Target pages "
         "are relevant pages that a person knew, and that were neither start pages nor examples "
         "of the critic. The bound holds for pages like the target pages. Target pages from a "
         "search engine are prominent pages, so the recall of other pages may be lower.",

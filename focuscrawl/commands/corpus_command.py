@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import closing
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -30,7 +31,6 @@ from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import write_atomically
-from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.words import count_words
 from focuscrawl.report.outcomes import HARVEST_FELL, STOPPED_EARLY, stop_reason
@@ -183,14 +183,13 @@ def corpus(
     parse_phrases(keywords)
     rule = STOP_EXPRESSION.parse("--stop", stop)
     languages = () if language is None else LANGUAGES.parse("--language", language)
-    given, held_out = (tuple(dict.fromkeys(read_url_arguments(each))) for each in (urls, targets))
-    wrong = [url for url in (*given, *held_out) if normalize(url) is None]
-    if wrong:
-        raise UserError(f"{wrong[0]:.200} is no http(s) URL: URLs of pages begin with https://")
+    given = tuple(read_url_arguments(urls, "seeds"))
+    held_out = tuple(read_url_arguments(targets, "targets"))
     twice = [url for url in held_out if url in given]
     if twice:
         raise UserError(f"{twice[0]:.200} is a start page and a target page: name it only once")
     files = CorpusFolder(folder or _default_folder(out))
+    files.check_output(out)
     further = (search or default_source()) if search_more else None
     if search_more and further is None:
         raise UserError("--search-more needs a source: set FOCUSCRAWL_SEARXNG_URL, or --search")
@@ -217,6 +216,7 @@ def corpus(
     if run.stopped in STOPPED_EARLY:
         click.echo(f"The crawl was interrupted. To resume it: {command}", err=True)
         return
+    files.add_output(out)
     options_of_export = ExportOptions(languages=languages, extractor=EXTRACTORS[0])
     exported, written = export_crawl(
         str(files.crawl),
@@ -227,6 +227,8 @@ def corpus(
         command=command,
     )
     click.echo("\n" + "\n".join(run.summary_lines(exported, written)))
+    if run.target_warning is not None:
+        click.echo(f"Warning: {run.target_warning}", err=True)
 
 
 def _default_folder(out: Path) -> Path:
@@ -255,7 +257,7 @@ class _CorpusRun:
         definition = str(self._files.topic)
         arguments = {
             "topic": self._order.topic,
-            "critic": str(self._files.critics()[-1]),
+            "critic": str(self._files.crawl_critic(self._order.topic)),
             "seeds": definition,
             "crawl_dir": str(self._files.crawl),
             "random_state": str(self._order.random_state),
@@ -301,32 +303,29 @@ class _CorpusRun:
 
     def summary_lines(self, exported: Collection, written: Sequence[Path]) -> list[str]:
         """Return the summary for a terminal, with the next commands."""
-        order, files = self._order, self._files
-        with closing(open_store(files.crawl)) as store:
-            summary = Summary.of(store)
+        order, files, summary = self._order, self._files, self._summary
         known, facts = read_definition(files.topic), dict(summary.lines())
         quality = exported.origin.critic
         hosts = [
             f"{shorten_middle(one_line(row[0]), 40)} ({row[1]})" for row in summary.best_hosts
         ]
         n_words = sum(count_words(page.content.text) for page in exported.pages)
+        in_export = exported.count_targets()
         lines = [
             ("topic", f"{order.topic}: {one_line(order.keywords, _WIDTH)}"),
             ("start pages", f"{len(known.seeds)}, in {files.topic}"),
-            ("critic", f"{files.critics()[-1]}, {_describe_quality(quality)}"),
+            ("critic", f"{files.crawl_critic(order.topic)}, {_describe_quality(quality)}"),
             *((name, facts[name]) for name in ("stopped", "fetched", "harvest rate")),
-            *(
-                (name, facts[name])
-                for name in ("relevant", "targets", "errors", "alarm")
-                if name in facts
-            ),
+            *((name, facts[name]) for name in ("relevant", "targets") if name in facts),
+            *([] if in_export is None else [("in the export", in_export.describe())]),
+            *((name, facts[name]) for name in ("errors", "alarm") if name in facts),
             ("best hosts", ", ".join(hosts) or "none"),
             ("exported", f"{describe_exported(exported)}"),
             ("words", f"{n_words:,.0f}"),
             ("written", ", ".join(map(str, written))),
             ("steps in", str(files.path)),
         ]
-        crawl, topic = shlex.quote(str(files.crawl)), shlex.quote(str(files.topic))
+        crawl, topic = self._quoted_paths
         targets = summary.targets
         certifies = targets is not None and targets.targets >= MIN_TARGETS
         later = _CERTIFIED if certifies and self.stopped != TARGETS_REACHED else _LATER
@@ -338,8 +337,31 @@ class _CorpusRun:
             f"  judge pages   focuscrawl topic suggest {crawl} --topic {topic}",
             f"  loss curve    focuscrawl report {crawl}",
             f"  browser       focuscrawl studio {shlex.quote(str(files.path.absolute().parent))}",
-            f"  more pages    {more}",
+            *([f"  more pages    {more}"] if self.target_warning is None else []),
         ]
+
+    @cached_property
+    def _summary(self) -> Summary:
+        with closing(open_store(self._files.crawl)) as store:
+            return Summary.of(store)
+
+    @property
+    def _quoted_paths(self) -> tuple[str, str]:
+        """Paths of the crawl and of the topic definition, for commands."""
+        return shlex.quote(str(self._files.crawl)), shlex.quote(str(self._files.topic))
+
+    @property
+    def target_warning(self) -> str | None:
+        """Warning if the critic judges more than half of the target pages found off-topic."""
+        targets, (crawl, topic) = self._summary.targets, self._quoted_paths
+        if targets is None or 2 * (targets.relevant or 0) >= targets.fetched:
+            return None
+        return (
+            f"the critic judges only {targets.relevant} of the {targets.fetched} target pages "
+            "found relevant, so the export lacks many pages on your topic. Judge pages with the "
+            f"first command above, or add examples: focuscrawl topic add {topic} --good FILE && "
+            f"focuscrawl topic apply {crawl} {topic}. Then repeat the command"
+        )
 
 
 def _describe_quality(quality: Any) -> str:

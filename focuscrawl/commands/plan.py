@@ -15,7 +15,7 @@ from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import run_crawl
 from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
-from focuscrawl.crawl.assembly import load_config_critic
+from focuscrawl.crawl.assembly import load_config_critic, with_topic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
 from focuscrawl.critic.corpus import find_pages
@@ -107,9 +107,7 @@ def make_plan(
     """
     crawl_settings = project_settings()
     crawl_settings.update(parse_pairs(settings), priority="cmdline")
-    config = read_config(crawl_settings, arguments, may_be_demo=True)
-    if not config.topics:
-        raise UserError("no topic given: add -a topic=TOPIC, as for `focuscrawl crawl`")
+    config = with_topic(read_config(crawl_settings, arguments, may_be_demo=True))
     critic = load_config_critic(config)
     examples = [url for url in map(normalize, critic.examples) if url is not None]
     seeds = examples if config.seeds is None else read_seeds(config.seeds, config.topics)

@@ -31,10 +31,12 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.waiting import PatientOrder, PriorityFidelity
 from focuscrawl.crawl_config import DEFAULT_CRITIC
 from focuscrawl.critic import load_critic
+from focuscrawl.critic.critic_files import default_topic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.urls import is_reserved, normalize, without_credentials
 from focuscrawl.frontier import Frontier
+from focuscrawl.paths.path_model import TOPIC as GOAL_TOPIC
 from focuscrawl.paths.path_model import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.crawl_store import damage_error
@@ -66,7 +68,8 @@ def open_crawl(config: CrawlConfig) -> Crawl:
     UserError
         The configuration has an error. Nothing was written.
     """
-    name = config.crawl_dir or CrawlFolder.new_name(first_topic(config), datetime.now())
+    config = with_topic(config)
+    name = config.crawl_dir or CrawlFolder.new_name(config.topics[0], datetime.now())
     folder = CrawlFolder(Path(name))
     knowledge = open_knowledge(config, folder)
     checked = check_config(config, knowledge, exists=folder.exists, folder=folder)
@@ -153,13 +156,19 @@ class CheckedConfig(NamedTuple):
     about: dict[str, str]
 
 
-def first_topic(config: CrawlConfig) -> str:
-    """Return the first topic of a configuration; raise `UserError` if there is no topic."""
-    if not config.topics:
-        raise UserError(
-            "no topic given: add -a topic=PATH or set FOCUSCRAWL_TOPIC to a topic of the critic"
-        )
-    return config.topics[0]
+def with_topic(config: CrawlConfig) -> CrawlConfig:
+    """Return a configuration with a topic; the default is the topic of the critic.
+
+    Raises
+    ------
+    UserError
+        There is no topic, and the critic has several topics.
+    """
+    if config.topics:
+        return config
+    has_goals = is_path_model(config.critic)
+    topic = GOAL_TOPIC if has_goals else default_topic(config.critic, "-a topic=")
+    return config.with_values(topic=topic)
 
 
 def check_config(
@@ -185,7 +194,7 @@ def check_config(
     UserError
         The configuration has an error.
     """
-    first_topic(config)
+    config = with_topic(config)
     _check_extras(config)
     web = open_web(config.web) if config.web is not None else None
     critic: Critic = load_config_critic(config)

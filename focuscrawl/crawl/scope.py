@@ -208,7 +208,8 @@ def read_seeds(source: str, topics: tuple[str, ...], name: str = "seeds") -> lis
         ``url``; or a topic definition (``.toml``). A file ``models/...`` can be part
         of the package.
     topics : tuple of str
-        Topics whose rows of a CSV file are read, including their subtopics.
+        Topics whose rows of a CSV file are read, including their subtopics; without topics, all
+        rows must have the same topic.
     name : str
         Name of the argument, and of the key in a topic definition.
 
@@ -257,12 +258,20 @@ def _from_csv(
     rows: csv.DictReader[str], source: str, topics: tuple[str, ...], name: str
 ) -> list[tuple[str, str]]:
     of_topics = "topic" in (rows.fieldnames or ())
+    numbered = [*numbered_rows(rows, source)]
+    if of_topics and not topics:
+        topics = tuple(sorted({normalise(row["topic"] or "") for _, row in numbered}))
+        if len(topics) > 1:
+            raise UserError(
+                f"{name}: {source} has rows of {len(topics)} topics ({', '.join(topics[:2])}, "
+                "...): remove the rows of other topics, or the column topic"
+            )
     found = [
         (row["url"] or "", f"{source}, row {number}")
-        for number, row in numbered_rows(rows, source)
+        for number, row in numbered
         if not of_topics or lies_under(normalise(row["topic"] or ""), topics)
     ]
-    if not found and of_topics:
+    if numbered and not found:
         raise UserError(
             f"{name}: {source} has no row for the topic {', '.join(topics)}: add rows, or change "
             "-a topic"

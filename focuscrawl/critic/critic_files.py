@@ -22,7 +22,7 @@ from focuscrawl.critic.corpus import PackedBags
 from focuscrawl.critic.focused_critic import FocusedCritic, TrainedCritic, is_few_shot
 from focuscrawl.critic.languages import ENGLISH
 from focuscrawl.critic.page_vectors import PageVectors, Subwords, load_word_vectors
-from focuscrawl.critic.phrase_model import PhraseModel
+from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel
 from focuscrawl.critic.protocol import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import (
@@ -320,6 +320,34 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
         trained.phrases,
         requires_main_text=is_few_shot(trained),
     )
+
+
+def default_topic(spec: str, option: str) -> str:
+    """Return the topic of a critic that was trained on keywords or on good and bad pages.
+
+    Parameters
+    ----------
+    spec : folder of a trained critic, its name under ``models/``, or ``module:callable``
+    option : option or argument by which the user can name a topic, for the error message
+
+    Raises
+    ------
+    UserError
+        If the critic has several topics, is a callable, is missing, or is damaged.
+    """
+    if is_callable_spec(spec) and not Path(spec).exists():
+        raise UserError(
+            f"no topic given: add {option}NAME; the critic {spec} is Python code, for which the "
+            "topic may have any name"
+        )
+    trained, _ = read_critic(find_model(spec))
+    topics = [name for name in trained.model.classes if name != OFF_TOPIC]
+    if not is_few_shot(trained):
+        raise UserError(
+            f"no topic given: add {option}TOPIC; the critic {spec} has {len(topics)} topics, such "
+            f"as {' and '.join(topics[:2])}"
+        )
+    return ",".join(topics)
 
 
 def reject_callable_spec(name: str, where: str, option: str) -> str:

@@ -27,7 +27,7 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, reject_everyday_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.foundation.user_input import NO_PROGRESS, numbered_lines, read_text
+from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.taxonomy import (
     ROOT,
     Label,
@@ -40,7 +40,6 @@ from focuscrawl.taxonomy import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -375,20 +374,6 @@ def parse_topic_name(name: str | None) -> str:
     if path == ROOT or lies_under(path, [OFF_TOPIC]):
         raise UserError(f"name {name} is reserved; choose a name like /Birds")
     return path
-
-
-def read_urls(path: str | Path) -> list[str]:
-    """Return the URLs in a text file with one URL per line; skip blank lines and comments.
-
-    Raises
-    ------
-    UserError
-        If the file cannot be read or has no URLs.
-    """
-    urls = [*numbered_lines(read_text(path)).values()]
-    if not urls:
-        raise UserError(f"{path}: the file has no URLs; write one URL a line")
-    return urls
 
 
 def train_few_shot(

@@ -10,11 +10,7 @@ from multiprocessing import parent_process
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.critic.critic_files import find_model, load_critic, read_critic
-from focuscrawl.critic.focused_critic import is_few_shot
-from focuscrawl.critic.phrase_model import OFF_TOPIC
-from focuscrawl.critic.protocol import is_callable_spec
-from focuscrawl.errors import UserError
+from focuscrawl.critic.critic_files import load_critic
 from focuscrawl.foundation.processes import safe_python_path
 from focuscrawl.foundation.urls import host
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
@@ -83,21 +79,6 @@ class Audit:
             for name, values in found.items()
         ]
         return sorted(hosts, key=lambda each: (-each.off_topic, each.relevance, each.host))
-
-
-def default_topic(spec: str) -> str:
-    """Return the topic of a critic that was trained on keywords or on good and bad pages.
-
-    Raises
-    ------
-    UserError
-        The critic has several topics.
-    """
-    if not is_callable_spec(spec):
-        trained, _ = read_critic(find_model(spec))
-        if is_few_shot(trained):
-            return ",".join(name for name in trained.model.classes if name != OFF_TOPIC)
-    raise UserError(f"critic {spec} has no topic of its own: name a topic with --topic")
 
 
 def audit_web(

@@ -6,14 +6,19 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
+import pytest
+
+from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl_config import CrawlConfig
+from focuscrawl.critic.critic_files import default_topic
+from focuscrawl.errors import UserError
 from focuscrawl.testing import TinyWeb
+from focuscrawl.webs import open_web
 
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
 TOPIC = "/Sports/Cycling"
 JUDGE = (
@@ -75,6 +80,13 @@ def test_the_topic_of_a_critic_from_keywords_need_not_be_named(tmp_path: Path) -
     focuscrawl("critic", "train", *words, "--out", tmp_path / "cycling")
     output = focuscrawl("audit", "demo:0.2", "--critic", tmp_path / "cycling").output
     assert re.search(r"of which \d+ \(\d+%\) are off-topic", output)
+    critic, folder = str(tmp_path / "cycling"), str(tmp_path / "crawl")
+    start = next(iter(open_web("demo:0.2").urls()))
+    crawl = open_crawl(CrawlConfig(critic=critic, web="demo:0.2", seeds=start, crawl_dir=folder))
+    assert crawl.config.topics == ("/good",)
+    crawl.close("interrupted")
+    with pytest.raises(UserError, match="topic may have any name"):
+        default_topic("module:judge", "-a topic=")
 
 
 def test_what_cannot_be_audited_is_one_line(tmp_path: Path) -> None:
@@ -82,7 +94,10 @@ def test_what_cannot_be_audited_is_one_line(tmp_path: Path) -> None:
     critic = ("--critic", "models/demo", "--topic", TOPIC)
     for arguments, said in (
         ((tmp_path / "cut.wacz", *critic), "cut.wacz is truncated or is not a WACZ file"),
-        (("demo:0.2", "--critic", "models/demo"), "name a topic with --topic"),
+        (
+            ("demo:0.2", "--critic", "models/demo"),
+            "no topic given: add --topic TOPIC; the critic models/demo has",
+        ),
         (
             ("demo:0.2", "--critic", "models/none", "--topic", TOPIC),
             "critic models/none not found",

@@ -20,6 +20,7 @@ from focuscrawl.webs.web_protocol import read_page
 from . import warm
 from .running import QUICK, Kept, as_options, environment
 from .search_server import Said, search_server
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,6 +115,62 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Co
     assert "cycling has the corpus of another command: keywords was" in other.stderr
 
 
+def test_a_corpus_goes_on_after_its_critic_was_trained_again(here: Path, corpus: Corpus) -> None:
+    given = (KEYWORDS, GOOD, *DEMO, "--pages")
+    corpus(*given, 30)
+    bad = Kept(here / "cycling" / "crawl").query("SELECT url FROM pages WHERE relevance < 0.3")[0][
+        0
+    ]
+    definition = here / "cycling" / "topic.toml"
+    focuscrawl("topic", "add", definition, "--bad", bad)
+    train = ("topic", "train", definition, "--web", "demo", "--out")
+    focuscrawl(*train, here / "cycling" / "critic-2")
+    resumed = corpus(*given, 40)
+    assert "Topic of cycling/topic.toml, critic cycling/critic-1" in resumed.stdout
+    assert "focuscrawl topic apply cycling/crawl cycling/topic.toml" in resumed.stderr
+    assert len(Kept(here / "cycling" / "crawl").urls) == 40
+    focuscrawl("topic", "apply", here / "cycling" / "crawl", definition)
+    corpus(*given, 50)
+    assert len(Kept(here / "cycling" / "crawl").urls) == 50
+
+
+def test_a_file_of_somebody_else_is_not_overwritten(here: Path, corpus: Corpus) -> None:
+    notes = here / "cycling.jsonl"
+    notes.write_text("my thesis")
+    given = (KEYWORDS, GOOD, "--web", "demo", "--pages", 30, "--out", "cycling.jsonl")
+    refused = corpus(*given, code=2)
+    assert refused.stderr.count("\n") == 1
+    assert "cycling.jsonl exists already, and is no export of the corpus in" in refused.stderr
+    assert [*here.iterdir()] == [notes]
+    assert notes.read_text() == "my thesis"
+    notes.unlink()
+    corpus(*given)
+    corpus(*given)  # the same file again
+    other = corpus(*given, "--folder", "other", code=2)
+    assert "no export of the corpus in other" in other.stderr
+
+
+def test_a_critic_that_rejects_the_target_pages_raises_a_warning(
+    here: Path, corpus: Corpus
+) -> None:
+    given = (KEYWORDS, GOOD, "--web", "demo", "--pages", 60)
+    corpus(*given, "--out", "first.jsonl")
+    judged = Kept(here / "first" / "crawl").query(
+        "SELECT url, relevance FROM pages WHERE referrer IS NOT NULL ORDER BY relevance"
+    )
+    targets = [url for url, _ in judged[:12]] + [url for url, _ in judged[-3:]]
+    (here / "targets.txt").write_text("\n".join(targets))
+    done = corpus(*given, "--out", "cycling.jsonl", "--targets", "targets.txt")
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
+    assert lines["targets"].startswith("15 of 15 target pages found (3 judged relevant)")
+    assert lines["targets"].endswith("recall at least 81 % with 95 % confidence")
+    assert "in the export 3 of 15 target pages found; recall at least 5 % with" in done.stdout
+    assert "only 3 of the 15 target pages found relevant" in done.stderr
+    assert "more pages" not in done.stdout
+    command = done.stderr.partition("add examples: ")[2].partition(". Then")[0]
+    assert command.startswith("focuscrawl topic add cycling/topic.toml --good FILE && ")
+
+
 def test_start_pages_are_found_by_search_and_judged(
     here: Path, corpus: Corpus, server: SearchServer
 ) -> None:
@@ -201,7 +258,8 @@ def test_the_crawl_searches_again_when_the_harvest_falls(
 def test_mistakes_are_one_line_and_leave_nothing(here: Path, corpus: Corpus) -> None:
     mistakes = {
         "no start pages: give URLs": (KEYWORDS, *DEMO),
-        "a.b is neither an http(s) URL nor a file": (KEYWORDS, "a.b", *DEMO),
+        "'a.b' is neither a file nor an http(s) URL": (KEYWORDS, "a.b", *DEMO),
+        "seeds.csv has rows of 14 topics": (KEYWORDS, "models/demo/seeds.csv", *DEMO),
         "is on nearly every page": ("the", GOOD, *DEMO),
         "--stop must be rules": (KEYWORDS, GOOD, *DEMO, "--stop", "soon"),
         "no source 'gogle'": (KEYWORDS, *DEMO, "--search", "gogle"),
@@ -253,6 +311,9 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     named = ("--targets", "targets.txt", "--folder", "named")
     corpus(KEYWORDS, "some.txt", *DEMO, *named, "--dry-run")
     assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
+    table = ("--targets", "models/demo/targets.csv", "--folder", "table")
+    corpus(KEYWORDS, GOOD, *DEMO, *table, "--dry-run")
+    assert len(read_definition(here / "table" / "topic.toml").targets) == 30
     both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
     assert "is a start page and a target page" in both.stderr
 

@@ -158,7 +158,7 @@ def test_an_existing_critic_needs_force() -> None:
         (["train", "labels.csv", "--web", "no.warc", "--out", "o"], "no recorded web no.warc"),
         (["train", "labels.csv", "--out", "o"], "no recorded web to read"),
         (["train", "--out", "o"], "no examples to train on"),
-        (["train", "--bad", "labels.csv", "--out", "o"], "no examples to train on"),
+        (["train", "--bad", "labels.csv", "--out", "o"], "labels.csv has rows of 2 topics"),
         (["train", "labels.csv", "--words", "bird", "--out", "o"], "LABELS cannot be combined"),
         (["train", "--words", "", "--out", "o"], "no words"),
         (["train", "--words", "bird", "--name", "/bad", "--out", "o"], "is reserved"),

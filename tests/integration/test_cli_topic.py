@@ -213,7 +213,9 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -
     assert "contains no crawl" in refused("suggest", tmp_path / "none")
     assert "does not define a topic" in refused("new", path, "--bad", "http://a.example/")
     assert not path.exists()
-    assert "nor a file of URLs" in refused("new", path, "--good", "nothing.txt")
+    assert "'nothing.txt' is neither a file nor an http(s) URL" in refused(
+        "new", path, "--good", "nothing.txt"
+    )
     answers = tmp_path / "answers.csv"
     answers.write_text("url,verdict\nhttp://a.example/,maybe\n")
     assert "row 1: verdict 'maybe'" in refused("suggest", folder, "--answers", answers)

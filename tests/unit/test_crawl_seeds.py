@@ -10,6 +10,7 @@ import pytest
 from scrapy import Request, Spider
 from twisted.python.failure import Failure
 
+from focuscrawl.cli.critic_examples import read_url_arguments
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.engine.spider_requests import LinkRequestSettings, SpiderRequests
 from focuscrawl.errors import RequestCancelledError, UserError
@@ -55,6 +56,25 @@ def test_tables_are_as_spreadsheets_write_them(tmp_path: Path, between: str) -> 
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, delimiter=between).writerows(rows)
     assert read_seeds(str(path), ("/A",)) == ["http://a.example/1,2;3"]
+
+
+def test_a_table_of_one_topic_needs_no_topic_argument(tmp_path: Path) -> None:
+    path = tmp_path / "targets.csv"
+    path.write_text("topic,url\n/A,http://a.example/1\n/A,http://a.example/2\n")
+    assert read_url_arguments([str(path), "http://a.example/2 http://a.example/3"], "targets") == [
+        "http://a.example/1",
+        "http://a.example/2",
+        "http://a.example/3",
+    ]
+    path.write_text("topic,url\n/A,a page\n")
+    with pytest.raises(UserError, match=r"targets\.csv, row 1: 'a page' is not an http\(s\) URL"):
+        read_url_arguments([str(path)], "targets")
+    path.write_text("topic,url\n/A,http://a.example/1\n/B,http://b.example/\n")
+    with pytest.raises(UserError, match=r"targets\.csv has rows of 2 topics \(/A, /B, "):
+        read_url_arguments([str(path)], "targets")
+    path.write_text("topic,url\n")
+    with pytest.raises(UserError, match=r"targets\.csv contains no URL"):
+        read_url_arguments([str(path)], "targets")
 
 
 def test_what_a_table_has_too_many_cells_of_is_not_cut(tmp_path: Path) -> None:

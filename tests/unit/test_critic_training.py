@@ -10,7 +10,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.assessment import check_classes, check_relevance
 from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.critic.critic_files import save_critic
-from focuscrawl.critic.training import read_urls, train_critic
+from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, read_labels
 from focuscrawl.testing.tiny_web import TinyWeb
@@ -164,17 +164,6 @@ def test_pages_that_all_say_the_same() -> None:
     labels = [Label(f"http://e.com/{i}", f"/{i}", "train") for i in range(2)]
     with pytest.raises(UserError, match="do not distinguish"):
         train_critic(labels, web)
-
-
-def test_files_of_urls_are_checked(tmp_path: Path) -> None:
-    path = tmp_path / "good.txt"
-    with pytest.raises(UserError, match=r"good\.txt cannot be read"):
-        read_urls(path)
-    path.write_text("# nothing\n")
-    with pytest.raises(UserError, match="no URLs"):
-        read_urls(path)
-    path.write_text("# birds\nhttp://a.example/\n\n http://b.example/ \n")
-    assert read_urls(path) == ["http://a.example/", "http://b.example/"]
 
 
 def test_check_counts_what_it_leaves_out() -> None:
