@@ -257,7 +257,7 @@ class _CorpusRun:
         definition = str(self._files.topic)
         arguments = {
             "topic": self._order.topic,
-            "critic": str(self._files.critics()[-1]),
+            "critic": str(self._files.crawl_critic(self._order.topic)),
             "seeds": definition,
             "crawl_dir": str(self._files.crawl),
             "random_state": str(self._order.random_state),
@@ -314,7 +314,7 @@ class _CorpusRun:
         lines = [
             ("topic", f"{order.topic}: {one_line(order.keywords, _WIDTH)}"),
             ("start pages", f"{len(known.seeds)}, in {files.topic}"),
-            ("critic", f"{files.critics()[-1]}, {_describe_quality(quality)}"),
+            ("critic", f"{files.crawl_critic(order.topic)}, {_describe_quality(quality)}"),
             *((name, facts[name]) for name in ("stopped", "fetched", "harvest rate")),
             *((name, facts[name]) for name in ("relevant", "targets") if name in facts),
             *([] if in_export is None else [("in the export", in_export.describe())]),
