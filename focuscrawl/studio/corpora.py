@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any, Self
@@ -16,6 +17,8 @@ from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
 from focuscrawl.report.crawl_plan import CrawlPlan
+from focuscrawl.report.outcomes import STOPPED_EARLY, stop_reason
+from focuscrawl.report.status import open_store
 from focuscrawl.search import default_source
 from focuscrawl.studio.exports import FOLDER, list_exports
 from focuscrawl.studio.jobs import JobState
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
-    from focuscrawl.studio.served_folder import StudioFolder
+    from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
 
 CORPUS = "corpus"  #: kind of the jobs that create corpora
 _FILE = "corpus.parquet"
@@ -133,12 +136,13 @@ def routes(context: StudioContext) -> list[Route]:
     def steps(request: Request) -> dict[str, Any]:
         return read_steps(context, request.path_params["name"])
 
-    def new(_: Request) -> dict[str, Any]:
-        folder = context.folder
+    def new(request: Request) -> dict[str, Any]:
+        folder, query = context.folder, request.query_params
         return {
             "corpora": folder.corpora(),
+            "filled": Corpus.read(folder, query["of"]) if query.get("of") else None,
             "recordings": folder.recordings(),
-            "pages": _PAGES,
+            "pages": query.get("pages", _PAGES),
             "searches": default_source() is not None,
         }
 
@@ -167,12 +171,31 @@ def start(context: StudioContext, corpus: Corpus, pages: int) -> Job:
         return context.jobs.start(CORPUS, corpus.name, corpus.arguments(pages))
 
 
+def list_corpora(context: StudioContext) -> list[dict[str, Any]]:
+    """Return the corpora in the studio's folder for the first page.
+
+    Each corpus is described by ``name``, ``keywords``, ``state`` (of its latest job, or empty),
+    and ``exported`` (whether the file with its pages exists).
+    """
+    folder = context.folder
+    states = {job.subject: job.state for job in reversed(context.jobs.all(kind=CORPUS))}
+    found = []
+    for name in folder.corpora():
+        with suppress(UserError):
+            keywords = Corpus.read(folder, name).keywords
+            exported = folder.has_file(f"{name}/crawl/{FOLDER}/{_FILE}")
+            row = {"name": name, "keywords": keywords, "exported": exported}
+            found.append(row | {"state": states.get(name, "")})
+    return found
+
+
 def read_steps(context: StudioContext, name: str) -> dict[str, Any]:
     """Return the state of a corpus for its page.
 
     The fields ``topic`` (numbers of start pages and target pages), ``critic`` (name), ``plan``
     (facts and warnings), ``crawl`` (its `crawl_summary`) and ``exports`` are empty as long as the
-    step is not finished. The field ``job`` is the latest job, or None.
+    step is not finished. The field ``crawled`` is True if the crawl has ended by itself. The field
+    ``job`` is the latest job, or None.
     """
     folder = context.folder
     files = CorpusFolder(folder.safe_path(name))
@@ -189,9 +212,23 @@ def read_steps(context: StudioContext, name: str) -> dict[str, Any]:
         "critic": critics[-1].name if critics else None,
         "plan": _read_plan(files) if folder.has_file(f"{name}/plan.json") else None,
         "crawl": None if crawl is None else crawl_summary(crawl),
+        "crawled": crawl is not None and _has_ended(crawl),
         "exports": [] if crawl is None else list_exports(crawl.path),
-        "pages": _PAGES if crawl is None else max(_PAGES, 2 * crawl_summary(crawl)["fetched"]),
+        "file": _FILE,
+        "is_ordered": folder.has_file(f"{name}/{ORDER_FILE}"),
+        "pages": _pages_of(job) if crawl is None else 2 * crawl_summary(crawl)["fetched"],
     }
+
+
+def _has_ended(crawl: NamedCrawl) -> bool:
+    with closing(open_store(crawl.path)) as store:
+        return not crawl.control.in_use and stop_reason(store) not in STOPPED_EARLY
+
+
+def _pages_of(job: Job | None) -> int:
+    given = [] if job is None else [each for each in job.arguments if each.startswith("--pages=")]
+    text = given[0].removeprefix("--pages=") if given else ""
+    return int(text) if text.isascii() and text.isdecimal() else _PAGES
 
 
 def _read_topic(files: CorpusFolder) -> dict[str, int]:

@@ -173,7 +173,8 @@ def _form_values(context: StudioContext, request: Request) -> dict[str, Any]:
             for topic, choice in topics.items()
             if choice is not None
         ],
-        "untrained": [t for t, choice in topics.items() if choice is None and t.name == asked],
+        "untrained": [topic for topic, choice in topics.items() if choice is None],
+        "asked": asked,
         "classes": [
             {
                 "title": f"{topic} – {each['name']}",

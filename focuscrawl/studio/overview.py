@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Route
 
 from focuscrawl.crawl_config import DEFAULT_CRITIC
+from focuscrawl.studio.corpora import list_corpora
 from focuscrawl.studio.crawl_form import encode_choice, free_name
 from focuscrawl.studio.crawl_tally import CrawlTallies
 from focuscrawl.studio.exports import list_exports
@@ -53,6 +54,7 @@ def routes(context: StudioContext) -> list[Route]:
                 each["n_crawls"] = len(of_topic)
                 each["relevant"] = sum(crawl["relevant"] for crawl in of_topic)
                 each["choice"] = topic.choice()
+        found["corpora"] = list_corpora(context)
         return found | {"critics": list_critics(folder), "demo": _demo_crawl(folder)}
 
     return [

@@ -51,8 +51,11 @@ def test_a_corpus_is_created_with_one_form(tmp_path: Path, browser: Browser) -> 
         page.wait_for_url("**/corpora/road_cycling")
         expect(page.locator(".way .done")).to_have_count(5)
         assert_accessible(page)
-        with page.expect_navigation():
+        with page.expect_download() as download:
             page.get_by_role("link", name="Download corpus.parquet").click()
+        assert download.value.suggested_filename == "corpus.parquet"
+        with page.expect_navigation():
+            page.get_by_role("link", name="Other formats").click()
         expect(page.locator("#made")).to_contain_text("corpus.parquet")
         page.go_back()
         page.fill("#pages", "80")

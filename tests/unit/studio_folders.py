@@ -56,6 +56,7 @@ def ask(context: StudioContext, path: str, data: dict[str, str] | None = None) -
     }
     scope = {
         "type": "http",
+        "asgi": {"spec_version": "2.4"},  # streams wait for no disconnect
         "method": "GET" if data is None else "POST",
         "path": path,
         "query_string": query.encode(),

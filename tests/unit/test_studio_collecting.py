@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import io
+import json
 import re
+import shutil
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -24,8 +27,10 @@ from focuscrawl.studio.exports import (
     read_preview,
 )
 from focuscrawl.studio.page_rendering import FieldErrorsError
+from focuscrawl.studio.served_folder import StudioFolder
 
 from .small_crawl import being_written
+from .studio_folders import ask, make_context, make_crawl, write_job
 from .test_collection import collection
 
 if TYPE_CHECKING:
@@ -68,9 +73,9 @@ def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
     other.mkdir()
     (other / "exports").symlink_to(tmp_path)
     assert list_exports(other) == []
-    for ask in (create_export_folder, lambda crawl: find_export(crawl, "secret")):
+    for find in (create_export_folder, lambda crawl: find_export(crawl, "secret")):
         with pytest.raises(UserError, match="is a link"):
-            ask(other)
+            find(other)
 
 
 @pytest.mark.parametrize(
@@ -177,3 +182,50 @@ def test_all_wrong_fields_of_an_export_are_reported_at_once() -> None:
     with pytest.raises(FieldErrorsError) as refused:
         EXPORTS["collect"].arguments("./x", IDENTITY, {"least": "2", "language": "English"})
     assert [*refused.value.fields] == ["least", "language"]
+
+
+def write_corpus(root: Path) -> Path:
+    """Write what a corpus leaves whose only page does not exist; return its folder."""
+    folder = root / "owls"
+    folder.mkdir()
+    order = {"keywords": "owls, tawny owl", "urls": ["http://a.example/typo"], "web": None}
+    (folder / "corpus.json").write_text(json.dumps(order))
+    job = write_job(root, "corpus", "owls", ["corpus", "--pages=120", "--folder=./owls"])
+    (job / "output.log").write_text("Training\nfocuscrawl crawl: none of the pages is there\n")
+    (job / "outcome.json").write_text('{"exit_code": 2}')
+    return folder
+
+
+def test_a_failed_corpus_names_the_step_and_can_be_corrected(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path)
+    shutil.copytree("models/demo", folder / "critic-1")
+    context = make_context(StudioFolder(tmp_path))
+    _, page = ask(context, "/corpora/owls")
+    assert page.count('<span class="unseen">, failed</span>') == 1
+    failed = page.partition('<li class="failed">')[2].partition("</li>")[0]
+    assert "Topic" in failed
+    assert '<p class="wrong">none of the pages is there</p>' in failed
+    (form,) = re.findall(r'href="([^"]*)">Correct the keywords', page)
+    _, page = ask(context, html.unescape(form))
+    assert 'value="owls, tawny owl"' in page
+    assert "http://a.example/typo</textarea>" in page
+    assert 'value="120"' in page
+    _, page = ask(context, "/")
+    card = page.partition('href="/corpora/owls"')[2].partition("</li>")[0]
+    assert "failed" in card
+    assert "owls, tawny owl" in card
+
+
+def test_the_pages_of_a_finished_corpus_are_one_link(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path)
+    (tmp_path / ".studio" / "jobs" / "1" / "outcome.json").write_text('{"exit_code": 0}')
+    home = create_export_folder(make_crawl(folder / "crawl"))
+    (home / "corpus.parquet").write_bytes(b"PAR1")
+    (home / "corpus.parquet.datasheet.md").write_text("# Owls")
+    context = make_context(StudioFolder(tmp_path))
+    _, page = ask(context, "/corpora/owls")
+    (link,) = re.findall(r'href="([^"]*)" download>Download corpus\.parquet<', page)
+    assert ask(context, html.unescape(link)) == (200, "PAR1")
+    assert "failed" not in page
+    card = ask(context, "/")[1].partition('href="/corpora/owls"')[2].partition("</li>")[0]
+    assert "exported" in card

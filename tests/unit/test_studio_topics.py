@@ -247,3 +247,15 @@ def test_a_page_that_cannot_be_read_is_named_and_is_no_new_judgement(
         assert "The training failed: none of the" in page
         assert f"{lost}" in page.partition("The training failed")[2].partition("</p>")[0]
         assert not TopicFiles(folder, folder.topic(f"{name}/topic.toml")).critics()
+
+
+def test_the_form_of_a_crawl_leads_to_the_training_of_an_untrained_topic(
+    folder: StudioFolder,
+) -> None:
+    create_topic(folder, {"name": "knots", "words": "knots"})
+    context = make_context(folder)
+    link = 'href="/topics/knots/topic.toml/definition">'
+    page = ask(context, "/crawls/new")[1]
+    assert f"because it has no critic yet: <a {link}train a critic</a>" in page
+    page = ask(context, "/crawls/new?topic=knots/topic.toml")[1]
+    assert f'<a class="button main" {link}Train a critic' in page
