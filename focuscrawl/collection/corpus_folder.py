@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, write_atomically
@@ -91,6 +92,16 @@ class CorpusFolder:
         """Return the folders of the critics, from the oldest to the latest."""
         found = {path: _CRITIC.fullmatch(path.name) for path in self.path.glob("critic-*")}
         return sorted((p for p, match in found.items() if match), key=lambda p: int(p.name[7:]))
+
+    def crawl_critic(self, topic: str) -> Path:
+        """Return the critic with which the crawl started; without a crawl, the latest critic."""
+        critics = self.critics()
+        if not CrawlFolder(self.crawl).exists:
+            return critics[-1]
+        identity = CrawlFolder(self.crawl).identity()
+        first = identity.get("begun_critic", identity["critic"])
+        same = (each for each in critics if load_trained(str(each), topic).fingerprint == first)
+        return next(same, critics[-1])
 
     def examples(self, number: int) -> Path:
         """Return the folder of a crawl that fetches candidates."""

@@ -263,7 +263,7 @@ class _CorpusRun:
         definition = str(self._files.topic)
         arguments = {
             "topic": self._order.topic,
-            "critic": str(self._files.critics()[-1]),
+            "critic": str(self._files.crawl_critic(self._order.topic)),
             "seeds": definition,
             "crawl_dir": str(self._files.crawl),
             "random_state": str(self._order.random_state),
@@ -329,7 +329,7 @@ class _CorpusRun:
         lines = [
             ("topic", f"{order.topic}: {one_line(order.keywords, _WIDTH)}"),
             ("start pages", f"{len(known.seeds)}, in {files.topic}"),
-            ("critic", f"{files.critics()[-1]}, {_describe_quality(quality)}"),
+            ("critic", f"{files.crawl_critic(order.topic)}, {_describe_quality(quality)}"),
             ("stopped", already or facts["stopped"]),
             *((name, facts[name]) for name in ("fetched", "harvest rate")),
             *((name, facts[name]) for name in ("relevant", "targets") if name in facts),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,7 @@ from focuscrawl.search import (
     judge_candidates,
     make_tuples,
 )
-from focuscrawl.search.proposals import propose_queries
+from focuscrawl.search.proposals import propose_queries, read_titles
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, train_definition
 from focuscrawl.topics.definition import write_definition
 from focuscrawl.webs import open_web
@@ -89,7 +90,17 @@ class CorpusTopic:
         """Find start pages, train the critic, and write the topic definition."""
         order, files = self._order, self._files
         if files.topic.exists() and files.critics():
-            click.echo(f"Topic of {files.topic}, critic {files.critics()[-1]}")
+            critic = files.crawl_critic(order.topic)
+            click.echo(f"Topic of {files.topic}, critic {critic}")
+            if critic != files.critics()[-1]:
+                apply = shlex.join(
+                    ["focuscrawl", "topic", "apply", f"{files.crawl}", f"{files.topic}"]
+                )
+                click.echo(
+                    "The crawl started with this critic. To use later judgements in the crawl: "
+                    f"{apply}",
+                    err=True,
+                )
             return
         if order.urls:
             click.echo(self._describe_targets())
@@ -248,7 +259,7 @@ class CorpusTopic:
         files = self._files
         known = read_definition(files.topic)
         with closing(open_store(files.crawl)) as store:
-            queries = propose_queries(store)
+            queries = propose_queries(read_titles(store))
             fetched = {url for (url,) in store.rows("SELECT url FROM pages")}
         if not queries:
             return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from twisted.internet.threads import deferToThread
@@ -16,17 +15,15 @@ from focuscrawl.engine.private import close_spider
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.crawl_plan import start_page_warnings, start_pages
 from focuscrawl.report.outcomes import HARVEST_FELL
-from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import is_page, replay_harvest_monitor
-from focuscrawl.search.proposals import propose_queries
+from focuscrawl.search.proposals import propose_queries, read_titles
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.search.proposals import JudgedTitle
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +78,7 @@ class Alarm(Component):
                 close_spider(self._crawler, HARVEST_FELL)
             else:
                 self._crawl.flush()
-                deferToThread(_log_queries, self._crawl.folder.path)
+                deferToThread(_log_queries, read_titles(self._crawl.store))
         else:
             self._crawl.record_event(change, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
@@ -125,9 +122,8 @@ class Alarm(Component):
                 logger.warning("%s", warning)
 
 
-def _log_queries(crawl_dir: Path) -> None:
+def _log_queries(pages: list[JudgedTitle]) -> None:
     """Log queries for a search engine that find start pages; slow, so a thread runs it."""
-    with closing(open_store(crawl_dir)) as store:
-        queries = propose_queries(store)
+    queries = propose_queries(pages)
     if queries:
         logger.warning("To find more start pages, search for: %s", "; ".join(queries))

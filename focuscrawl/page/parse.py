@@ -336,7 +336,11 @@ def _alternates(
 
 
 def count_within_limit(texts: Sequence[str | None]) -> int:
-    """Return how many of the first texts have at most `MAX_TOTAL_LENGTH` characters in total."""
+    """Return the number of texts to keep, so that their total length is within the limit.
+
+    The result is the largest n for which the first n texts have at most `MAX_TOTAL_LENGTH`
+    characters in total.
+    """
     if sum(map(len, filter(None, texts))) <= MAX_TOTAL_LENGTH:
         return len(texts)
     lengths = [len(text or "") for text in texts]

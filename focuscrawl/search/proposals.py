@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.critic.languages import COMMON, ENGLISH, frequency
 from focuscrawl.critic.protocol import RELEVANT
@@ -11,6 +11,8 @@ from focuscrawl.knowledge.keywords import Keywords, WordCount, distinct_words
 from focuscrawl.search.queries import TUPLE_SIZE, make_tuples
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from focuscrawl.store import CrawlStore
 
 _WORDS, _QUERIES = 12, 5
@@ -20,20 +22,34 @@ _MIN_RELEVANT = 10  # pages; the words of fewer pages are those of single sites
 _PAGES = """
 SELECT p.title, a.headings, p.relevance FROM page p LEFT JOIN answer a ON a.seq = p.seq
 WHERE p.status BETWEEN 200 AND 299 AND p.error IS NULL AND p.duplicate_of IS NULL
+ORDER BY p.seq DESC LIMIT 2000
 """
 
 
-def propose_queries(store: CrawlStore) -> list[str]:
+class JudgedTitle(NamedTuple):
+    """Title and headings (one a line) of a fetched page, and the relevance of the page."""
+
+    title: str | None
+    headings: str | None
+    relevance: float
+
+
+def read_titles(store: CrawlStore) -> list[JudgedTitle]:
+    """Return the titles of the latest 2,000 pages of a crawl."""
+    return [JudgedTitle(*row) for row in store.rows(_PAGES)]
+
+
+def propose_queries(pages: Iterable[JudgedTitle]) -> list[str]:
     """Return queries that combine words of the titles and headings of relevant pages.
 
     The words are those with the largest weights of `Keywords.from_counts`, without words of
     everyday English. If there are at least twenty other pages, each word is at least twice as
     frequent on the relevant pages as on the other pages, so that words of advertisements are left
-    out. The list is empty if the crawl has found fewer than ten relevant pages.
+    out. The list is empty if fewer than ten of the pages are relevant.
     """
     relevant, other = Counter[str](), Counter[str]()
     n_relevant = n_other = 0
-    for title, headings, relevance in store.rows(_PAGES):
+    for title, headings, relevance in pages:
         words = distinct_words([title or "", *(headings or "").splitlines()])
         if relevance > RELEVANT:
             relevant.update(words)

@@ -20,6 +20,7 @@ from focuscrawl.webs.web_protocol import read_page
 from . import warm
 from .running import QUICK, Kept, as_options, environment
 from .search_server import Said, search_server
+from .typed import focuscrawl
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -116,6 +117,25 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Co
     assert "--pages 160 --web demo --stop 'recall 0.95'" in fewer.stdout
     other = corpus("racing bicycles", *given[1:], code=2)
     assert "cycling has the corpus of another command: KEYWORDS was road cycling, " in other.stderr
+
+
+def test_a_corpus_goes_on_after_its_critic_was_trained_again(here: Path, corpus: Corpus) -> None:
+    given = (KEYWORDS, GOOD, *DEMO, "--pages")
+    corpus(*given, 30)
+    bad = Kept(here / "cycling" / "crawl").query("SELECT url FROM pages WHERE relevance < 0.3")[0][
+        0
+    ]
+    definition = here / "cycling" / "topic.toml"
+    focuscrawl("topic", "add", definition, "--bad", bad)
+    train = ("topic", "train", definition, "--web", "demo", "--out")
+    focuscrawl(*train, here / "cycling" / "critic-2")
+    resumed = corpus(*given, 40)
+    assert "Topic of cycling/topic.toml, critic cycling/critic-1" in resumed.stdout
+    assert "focuscrawl topic apply cycling/crawl cycling/topic.toml" in resumed.stderr
+    assert len(Kept(here / "cycling" / "crawl").urls) == 40
+    focuscrawl("topic", "apply", here / "cycling" / "crawl", definition)
+    corpus(*given, 50)
+    assert len(Kept(here / "cycling" / "crawl").urls) == 50
 
 
 def test_a_file_of_somebody_else_is_not_overwritten(here: Path, corpus: Corpus) -> None:

@@ -13,7 +13,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.report.status import open_store
 from focuscrawl.search import ask_queries, open_source
-from focuscrawl.search.proposals import propose_queries
+from focuscrawl.search.proposals import propose_queries, read_titles
 from focuscrawl.search.seed_source import settings_file
 
 from .search_server import COLLECTION, Said, results, search_server
@@ -190,7 +190,7 @@ def test_pages_of_hosts_are_found_by_words_of_their_urls(
 
 def test_queries_are_proposed_from_words_of_relevant_pages(crawled: Run) -> None:
     with closing(open_store(crawled.kept.folder)) as store:
-        queries = propose_queries(store)
+        queries = propose_queries(read_titles(store))
     titles = " ".join(
         title.lower()
         for (title,) in crawled.kept.query("SELECT title FROM pages WHERE relevance > 0.5")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.search import Candidate, choose_candidates, make_tuples, open_source
-from focuscrawl.search.proposals import propose_queries
+from focuscrawl.search.proposals import propose_queries, read_titles
 
 from .small_crawl import being_written
 
@@ -30,7 +30,7 @@ def test_words_of_advertisements_on_all_pages_are_in_no_proposed_query(tmp_path:
             advertised = "sponsored" if n % 4 else ""
             crawl.fetch(f"http://b.example/{n}", 0.1, title=f"Recipes {advertised}")
         store = crawl.written()
-        queries = propose_queries(store)
+        queries = propose_queries(read_titles(store))
     assert {word for each in queries for word in each.split()} == {"peloton", "saddle", "spokes"}
 
 
