@@ -140,8 +140,8 @@ class CrawlConfig(BaseModel):
         DEFAULT_BUDGET,
         "number of fetches after which the crawl stops, including the fetches before an "
         "interruption; 0: no limit",
-        unset=f"{DEFAULT_BUDGET:,}; {DEMO_BUDGET} if neither `budget` nor `web` is given and the "
-        "crawl uses `demo`",
+        unset=f"{DEFAULT_BUDGET:,}, but {DEMO_BUDGET} for a crawl that uses the synthetic web "
+        "because the argument `web` is not given",
     )
     web: Text | None = _argument(
         None,

@@ -21,7 +21,7 @@ from focuscrawl.collection.export_files import (
 )
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.metadata import LanguageFilter
-from focuscrawl.report.plain_text import pluralize
+from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.status import open_store
 from focuscrawl.text import EXTRACTORS
 
@@ -171,6 +171,13 @@ def export_crawl(
         written = write_collection(exported, out, chunk=chunk, command=command)
         if links:
             written += write_edges(store, exported, out.parent, base_name(out))
+    warning = exported.host_warning()
+    if warning is not None:
+        click.echo(
+            f"Warning: {one_line(warning)}. For a corpus of several sites, add start pages on "
+            "other hosts",
+            err=True,
+        )
     return exported, written
 
 

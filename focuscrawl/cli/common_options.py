@@ -6,6 +6,7 @@ import math
 import os
 import shlex
 import signal
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -223,23 +224,38 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
 
 
 class ProgressBar(Progress):
-    """Progress bar that counts pages; if there is no terminal, prints one line with the count."""
+    """Progress bar that counts pages; without a terminal, prints a line every 30 seconds.
 
-    def __init__(self, title: str, unit: str = "pages") -> None:
+    Parameters
+    ----------
+    interval : float
+        Seconds between two lines.
+    """
+
+    def __init__(self, title: str, unit: str = "pages", *, interval: float = 30.0) -> None:
         self._title = title
         self._unit = unit
+        self._interval = interval
         self._bar: tqdm[NoReturn] | None = None
+        self._done = self._total = 0
+        self._printed_at = 0.0
 
     def start(self, pages: int) -> None:
         """Show the progress bar, with the total number of pages."""
         self._bar = tqdm(total=pages, desc=self._title, unit=f" {self._unit}", disable=None)
+        self._done, self._total, self._printed_at = 0, pages, time.monotonic()
         if self._bar.disable:
             click.echo(f"{self._title}: {pages} {self._unit}", err=True)
 
     def advance(self, pages: int = 1) -> None:
         """Advance the progress bar by the number of processed pages."""
-        if self._bar is not None:
-            self._bar.update(pages)
+        if self._bar is None:
+            return
+        self._bar.update(pages)
+        self._done += pages
+        if self._bar.disable and time.monotonic() >= self._printed_at + self._interval:
+            click.echo(f"{self._title}: {self._done} of {self._total} {self._unit}", err=True)
+            self._printed_at = time.monotonic()
 
     def close(self) -> None:
         """Stop updating the bar."""

@@ -40,6 +40,7 @@ _DIGEST = 16  # bytes of a page's digest in the store
 _MIN_WORDS = 10  # shorter texts count as boilerplate
 # a line is boilerplate if at least 5 pages and a fifth of the pages of its host have the line
 _BOILERPLATE_PAGES, _BOILERPLATE_SHARE = 5, 0.2
+_FEW_PAGES, _MOST_OF_A_HOST = 10, 0.8  # pages, and share of pages, of a warning about hosts
 _BATCH = 50  # pages read before their texts are extracted
 
 NOT_RECORDED = "not recorded, or changed since the fetch"
@@ -158,6 +159,15 @@ class Collection:
     fetched: int
     webs: Sequence[Web] = ()
     origin: Origin = field(default_factory=Origin)
+
+    def host_warning(self) -> str | None:
+        """Return a sentence if more than 80 % of the pages are on one host, otherwise None."""
+        if len(self.pages) < _FEW_PAGES:
+            return None
+        (name, count), *_ = Counter(host(page.url) for page in self.pages).most_common(1)
+        if count <= _MOST_OF_A_HOST * len(self.pages):
+            return None
+        return f"{count:,} of {len(self.pages):,} pages are on the host {name}"
 
     def count_targets(self) -> TargetCounts | None:
         """Count the target pages of the crawl that are exported; None without target pages."""

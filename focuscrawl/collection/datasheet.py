@@ -91,6 +91,9 @@ def _contents(collection: Collection, topic: str) -> list[str]:
         f"{pluralize(len({host(page.url) for page in pages}), 'host')}.",
         f"- Languages: {_list_counts(page.content.language or 'unknown' for page in pages)}.",
     ]
+    warning = collection.host_warning()
+    if warning is not None:
+        lines.append(f"- {_escape(warning)}, so the texts may represent this site, not the topic.")
     dates = sorted(page.content.date for page in pages if page.content.date is not None)
     if dates:
         lines.append(

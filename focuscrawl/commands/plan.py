@@ -19,19 +19,22 @@ from focuscrawl.crawl.assembly import load_config_critic, with_topic
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
 from focuscrawl.critic.corpus import find_pages
+from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.crawl_plan import CrawlPlan, plan_warnings, start_pages
 from focuscrawl.report.outcomes import STOPPED_EARLY, stop_reason
+from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from focuscrawl.critic.corpus import FoundPage
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.report.crawl_plan import StartPage
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
 _IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop", "targets")
 _MOST_REDIRECTS = 5  # in a row
 _WORDS, _SHOWN = 300, 12  # frequent words judged, words printed
+_KEYWORDS_WIDTH = 90  # characters of the keywords in a warning
 _SEEDS_UNREACHABLE = 3  # exit code
 _EMPTY_CRAWL = 110_000  # bytes
 
@@ -131,18 +135,21 @@ def make_plan(
             pages, fetched = start_pages(store), Summary.of(store).fetched
         recorded = folder / "crawl" / RECORDING_FILE
         web = config.web or recording or (str(recorded) if recorded.exists() else None)
+        fetched_urls = [page.url for page in pages if page.relevance is not None]
+        found = find_pages([open_web(web)], fetched_urls) if web and fetched_urls else {}
         size = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
         outlook = CrawlPlan(
             pages=tuple(pages),
             seeds=len(seeds),
             most=most,
-            words=_find_topic_words(critic, pages, web),
+            words=_find_topic_words(critic, pages, found),
             size=max(size - _EMPTY_CRAWL, 0) / max(fetched, 1) + recorded_size,
             live=config.web is None,
             delay=config.delay,
             at_once=config.concurrency,
             warnings=(
                 *plan_warnings(pages, examples),
+                *_keyword_warnings(critic, found),
                 *([] if config.stop.recall is None else [RECALL_RULE_STUDY]),
             ),
         )
@@ -199,14 +206,27 @@ def _fetch_start_pages(
             return
 
 
-def _find_topic_words(critic: Critic, pages: list[StartPage], web: str | None) -> str | None:
+def _keyword_warnings(critic: Critic, found: Mapping[str, FoundPage]) -> Iterator[str]:
+    """Yield a warning if no start page contains a keyword of the critic."""
+    keywords = critic.phrase_words() if isinstance(critic, FocusedCritic) else {}
+    if keywords and found and not any(page.bag.keys() & keywords for page in found.values()):
+        shown = one_line(", ".join(keywords), _KEYWORDS_WIDTH)
+        yield (
+            f"no start page contains a keyword ({shown}): check the keywords, or choose other "
+            "start pages"
+        )
+
+
+def _find_topic_words(
+    critic: Critic, pages: list[StartPage], found: Mapping[str, FoundPage]
+) -> str | None:
     """Return the words of relevant start pages that the critic judges most relevant."""
     judge = getattr(critic, "judge_words", None)
-    good = [page.url for page in pages if page.is_relevant]
-    if web is None or judge is None or not good:
+    good = [found[page.url] for page in pages if page.is_relevant and page.url in found]
+    if judge is None:
         return None
     counts: Counter[str] = Counter()
-    for page in find_pages([open_web(web)], good).values():
+    for page in good:
         counts.update(dict.fromkeys(page.bag, 1))
     words = [word for word, _ in counts.most_common() if len(word) > 2 and word.isalpha()]
     if not (words := words[:_WORDS]):

@@ -138,7 +138,7 @@ def build_parts(crawl: CrawlState) -> list[Part]:
 
 
 class CheckedConfig(NamedTuple):
-    """A checked configuration of a crawl, and the critic, strategy, web and start pages it names.
+    """A checked configuration, with the critic, strategy, page source and start pages it names.
 
     The list ``targets`` has the target pages that the argument `targets` names. The class
     `focuscrawl.crawl.state.CrawlState` describes the attribute ``within``. The list ``seeds`` is

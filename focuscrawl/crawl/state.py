@@ -273,7 +273,7 @@ class CrawlState:
 
     @property
     def priority_fidelity(self) -> float:
-        """Share of fetches during which no link with a much higher score waited for its host."""
+        """Share of fetches while no link with a much higher score was held up by a busy host."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property

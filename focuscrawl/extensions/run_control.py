@@ -117,7 +117,7 @@ class RemoteControlExtension(Component):
         self.paused = False
 
     def engine_started(self) -> None:
-        """Drop stop and budget commands that were for an earlier run; start to read commands."""
+        """Discard the commands `stop` and `extend` for an earlier run; start to read commands."""
         self._control.clear_command(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:

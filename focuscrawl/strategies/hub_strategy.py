@@ -81,7 +81,7 @@ class Hubs(RescoringStrategy[Floats]):
         return authority, (urls, self._weighted_sum(best[urls], authority[urls]))
 
     def use_model(self, model: Floats, pages: int) -> Scores:
-        """Use the authority scores in `model`; return scores for links that `model` lacks."""
+        """Use the authority scores in `model`; score links added after `pages` pages."""
         self._authority = model
         _, target, _ = self.log.links(self.log.n_pages)
         urls = np.unique(target[self.log.count_links(pages) :])

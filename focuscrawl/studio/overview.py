@@ -1,4 +1,4 @@
-"""Routes of the studio's first page, which shows the four steps, crawls, topics and jobs."""
+"""Routes of the first page: four steps to a corpus, and lists of crawls, topics and jobs."""
 
 from __future__ import annotations
 

@@ -119,6 +119,13 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Co
     assert "cycling has the corpus of another command: KEYWORDS was road cycling, " in other.stderr
 
 
+def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
+    wrong = corpus("quantum chromodynamics", GOOD, *DEMO, "--dry-run", "--folder", "wrong")
+    warning = "no start page contains a keyword (quantum, chromodynamics)"
+    assert warning in wrong.stderr
+    assert warning not in corpus(KEYWORDS, GOOD, *DEMO, "--dry-run").stderr
+
+
 def test_a_corpus_goes_on_after_its_critic_was_trained_again(here: Path, corpus: Corpus) -> None:
     given = (KEYWORDS, GOOD, *DEMO, "--pages")
     corpus(*given, 30)

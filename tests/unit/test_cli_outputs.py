@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from scrapy.settings import Settings
 
+from focuscrawl.cli.common_options import ProgressBar
 from focuscrawl.cli.main import main
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds
@@ -23,6 +24,16 @@ def refused(*arguments: object) -> str:
     assert done.exit_code == 2, done.output
     assert done.stderr.count("\n") == 1
     return done.stderr
+
+
+def test_progress_is_printed_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    bar = ProgressBar("Judging", "URLs", interval=0.0)
+    bar.start(3)
+    bar.advance(2)
+    bar.advance()
+    bar.close()
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["Judging: 3 URLs", "Judging: 2 of 3 URLs", "Judging: 3 of 3 URLs"]
 
 
 def test_inputs_stay_as_they_are(tmp_path: Path) -> None:

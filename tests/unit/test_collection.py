@@ -282,6 +282,18 @@ def test_the_datasheet_counts_the_target_pages_in_the_export(tmp_path: Path) -> 
     assert "21 of 22 target pages found; recall at least 80 % with 95 % confidence" in sheet
 
 
+def test_the_datasheet_names_a_host_of_most_pages(tmp_path: Path) -> None:
+    found = collection(20)
+    found.pages[:3] = [
+        dataclasses.replace(page, url=f"http://b{page.seq}.example/") for page in found.pages[:3]
+    ]
+    write_collection(found, tmp_path / "c.csv")
+    sheet = (tmp_path / "c.csv.datasheet.md").read_text()
+    assert "- 17 of 20 pages are on the host a.example, so the texts may represent" in sheet
+    found.pages[3] = dataclasses.replace(found.pages[3], url="http://b.example/")
+    assert found.host_warning() is None
+
+
 def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_path: Path) -> None:
     found = collection()
     found.pages[0].robots, found.pages[0].verdict = ["noindex", "<b>"], "good"
