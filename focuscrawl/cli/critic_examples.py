@@ -252,11 +252,11 @@ def fetch_examples(
     read = find_pages([opened], seeds)
     missing = [url for url in wanted if url not in read]
     if not read:
-        raise UserError(f"{none}: {_list_urls(missing)}; see the log {folder / _LOG}")
+        raise UserError(f"{none}: {list_urls(missing)}; see the log {folder / _LOG}")
     if missing:
         click.echo(
             f"{pluralize(len(missing), 'example')} could not be fetched as a page: "
-            f"{_list_urls(missing)}",
+            f"{list_urls(missing)}",
             err=True,
         )
     return opened
@@ -296,7 +296,8 @@ def _fetch_errors(folder: Path) -> str:
     return summary.describe_errors() if summary.fetched else ""
 
 
-def _list_urls(urls: Sequence[str]) -> str:
+def list_urls(urls: Sequence[str]) -> str:
+    """Return the first URLs as text, and the number of the other URLs."""
     shown = [shorten_middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
     more = len(urls) - len(shown)
     return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])

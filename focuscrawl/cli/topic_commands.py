@@ -21,6 +21,7 @@ from focuscrawl.cli.critic_examples import (
     describe_definition,
     example_crawl_options,
     fetch_examples,
+    list_urls,
     print_unread_examples,
     read_bookmark_urls,
     read_description,
@@ -265,6 +266,11 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **crawl_options
         webs = [fetch_examples(pages, out=out, **crawl_options)]
     with closing(ProgressBar("Reading")) as progress:
         trained, topics = train_definition(known, webs, progress=progress)
+    if trained.unread and not trained.examples:
+        raise UserError(
+            f"none of the example pages can be read ({list_urls(trained.unread)}): correct or "
+            "remove these URLs, or name the recording that contains the pages"
+        )
     save_critic(trained, out)
     print_unread_examples(known.judged_urls, trained)
     warn_of_missing_embeddings(trained)

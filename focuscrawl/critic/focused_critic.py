@@ -226,6 +226,7 @@ class TrainedCritic:
     cross_validation : ``folds``, ``accuracy`` and ``mean_recall`` on the training pages; empty
         without examples
     skipped : number of examples that could not be used, by reason
+    unread : URLs of judged pages that could not be read
     phrases : words of each phrase; few-shot critics only
     random_state : seed of the sample of unlabelled pages; few-shot critics only
     pages : words of the examples, in their order, then of the unlabelled pages; few-shot critics
@@ -240,6 +241,7 @@ class TrainedCritic:
     calibrated: bool = False
     cross_validation: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     phrases: tuple[tuple[str, ...], ...] = ()
     random_state: int = 0
     pages: PackedBags = field(default_factory=PackedBags)

@@ -61,10 +61,6 @@ N_UNLABELLED = 300  # pages sampled from the web
 _UNLABELLED_PER_RELEVANT = 9
 #: log-posterior of a class without training pages, because all its pages are held out
 _UNSEEN_CLASS_LOG_POSTERIOR = -np.log(1e6)
-_NO_GOOD_PAGE = (
-    "none of the good pages can be read: give other good pages, a recording that has them, or "
-    "keywords"
-)
 
 
 def train_critic(
@@ -425,16 +421,20 @@ def train_few_shot(
         return TrainedCritic(
             model=model, phrases=_as_tuples(phrases), skipped=_count_unread(len(good) + len(bad))
         )
+    no_good_page = UserError(
+        f"none of the good pages can be read ({', '.join(good[:3]) or 'none is given'}): give "
+        "other good pages, a recording that has them, or keywords"
+    )
     there = [*kept, *(url for web in webs for url in find_urls(web, good))]
     if not phrases and not any(there):
-        raise UserError(_NO_GOOD_PAGE)
+        raise no_good_page
     labelled = [*good, *bad]
     left = 0 if others else N_UNLABELLED
     progress.start(min(len(labelled) + left, sum(1 for web in webs for _ in web.urls())))
     pages = find_pages(webs, labelled, progress=progress)
     bags = kept | {url: page.bag for url, page in pages.items()}
     if not phrases and not any(url in bags for url in good):
-        raise UserError(_NO_GOOD_PAGE)
+        raise no_good_page
     if not others:
         known = {page.url for page in pages.values()}
         drawn = sample_unlabelled_pages(

@@ -41,7 +41,7 @@ _LOG_FILE = "output.log"
 _OUTCOME_FILE = "outcome.json"  # ``exit_code``; exists when the command has ended
 _LOCK_FILE = "lock"  # held by the job's process; the kernel releases the lock if it is killed
 _MAX_FILE = 1 << 20  # bytes of a file
-_COMMAND = re.compile(r"focuscrawl [a-z ]*: ")
+_COMMAND = re.compile(r"^focuscrawl[a-z ]*: ")
 _MAX_OUTPUT = 4096  # bytes shown, from the end of the log
 _MAX_ENDED = 200  # ended jobs; older jobs are deleted
 # errors of reading files from somebody else; int() of an infinity raises OverflowError

@@ -150,9 +150,19 @@ class TopicFiles:
 
     def training_urls(self) -> frozenset[str]:
         """Return the URLs of the training pages of the latest critic."""
+        return self._read_example_urls()[0]
+
+    def unread_urls(self) -> list[str]:
+        """Return the URLs of judged pages that the training of the latest critic could not read.
+
+        URLs that the topic definition no longer contains are left out.
+        """
+        return sorted(self._read_example_urls()[1] & read_definition(self.path).judged_urls)
+
+    def _read_example_urls(self) -> tuple[frozenset[str], frozenset[str]]:
         critics = self.critics()
         if not critics:
-            return frozenset()
+            return frozenset(), frozenset()
         changed = (critics[-1] / MANIFEST).stat().st_mtime_ns
         return _read_example_urls(str(critics[-1]), changed)
 
@@ -293,8 +303,9 @@ def _load_critic(spec: str, topics: str, _changed: int) -> FocusedCritic:
 
 
 @lru_cache(maxsize=8)
-def _read_example_urls(spec: str, _changed: int) -> frozenset[str]:
-    return frozenset(url for url, _ in read_critic(find_model(spec))[0].examples)
+def _read_example_urls(spec: str, _changed: int) -> tuple[frozenset[str], frozenset[str]]:
+    critic, _ = read_critic(find_model(spec))
+    return frozenset(url for url, _ in critic.examples), frozenset(critic.unread)
 
 
 _MAX_ROWS = 300  # classes shown; deeper levels are left out if there are more
@@ -424,5 +435,6 @@ class ExampleQueue:
 
 
 def count_new_judgements(topic: TopicFiles) -> int:
-    """Return the number of judged pages that the latest critic was not trained on."""
-    return len(read_definition(topic.path).judged_urls - topic.training_urls())
+    """Return the number of pages that were judged after the training of the latest critic."""
+    known = topic.training_urls().union(topic.unread_urls())
+    return len(read_definition(topic.path).judged_urls - known)

@@ -167,8 +167,9 @@ def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
 
     The fields ``training``, ``measuring`` and ``fetching`` contain the latest job of each kind, or
     None. The field ``critics`` contains the names of the critics, and ``quality`` the measured
-    quality of the latest critic, or None. The field ``unmeasured`` is True if no job has tried to
-    measure the latest critic. The field ``running`` is True if a job is running.
+    quality of the latest critic, or None. The field ``unread`` contains the URLs of judged pages
+    that the latest training could not read. The field ``unmeasured`` is True if no job has tried
+    to measure the latest critic. The field ``running`` is True if a job is running.
     """
     critics = topic.critics()
     newest = context.jobs.all(subject=topic.name)
@@ -188,6 +189,7 @@ def training_state(context: StudioContext, topic: TopicFiles) -> dict[str, Any]:
         "fetching": jobs[FETCH],
         "critics": [context.folder.name_of(each) for each in critics],
         "quality": quality,
+        "unread": topic.unread_urls(),
         "unmeasured": bool(critics) and quality is None and not tried,
         "running": running,
     }

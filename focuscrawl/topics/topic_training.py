@@ -23,6 +23,7 @@ from focuscrawl.critic.languages import (
 from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, parse_description, parse_phrases
 from focuscrawl.critic.training import parse_topic_name, train_few_shot, train_on_bags
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy import OTHER, ROOT, Taxonomy, ancestors, lies_under
@@ -89,7 +90,8 @@ def train_definition(
     """
     base = load_base_critic(definition)
     if base is None or _is_single_topic(base, definition):
-        return _train_few_shot(definition, base, webs, relevant, progress)
+        trained, topics = _train_few_shot(definition, base, webs, relevant, progress)
+        return _with_unread(trained, definition), topics
     _check_marked_classes(definition, base)
     marked, inner = definition.topics, _inner_classes(definition, base)
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
@@ -117,7 +119,8 @@ def train_definition(
     )
     # the examples made of keywords and of word frequencies have no URL
     examples = tuple(pair for pair in trained.examples if pair[0])
-    return replace(trained, examples=examples), _classes_with_examples(marked, trained)
+    trained = replace(trained, examples=examples)
+    return _with_unread(trained, definition), _classes_with_examples(marked, trained)
 
 
 def check_marked_classes(definition: TopicDefinition) -> None:
@@ -209,6 +212,12 @@ def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> 
         if not any(fits[below].pages == fit.pages for below in tree.children(path))
     ]
     return sorted(kept, key=lambda fit: (-fit.pages, -fit.share, -fit.topic.count("/"), fit.topic))
+
+
+def _with_unread(trained: TrainedCritic, definition: TopicDefinition) -> TrainedCritic:
+    read = {url for url, _ in trained.examples}
+    unread = (url for url in definition.judged_urls if (normalize(url) or url) not in read)
+    return replace(trained, unread=tuple(sorted(unread)))
 
 
 def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -> None:

@@ -41,6 +41,7 @@ def trained(kind: type[NaiveBayes] = NaiveBayes) -> TrainedCritic:
         calibration=Calibration(2.0, 0.9),
         cross_validation={"folds": 3, "accuracy": 0.5, "mean_recall": 0.5},
         skipped={"not HTML": 1},
+        unread=("http://lost.example/",),
     )
 
 
@@ -75,7 +76,7 @@ def test_comes_back_as_it_was(tmp_path: Path, kind: type[NaiveBayes]) -> None:
         after.model.log_posteriors(PAGES), before.model.log_posteriors(PAGES)
     )
     for name in ("examples", "training_set", "untrained_topics", "calibration", "calibrated",
-                 "cross_validation", "skipped"):  # fmt: skip
+                 "cross_validation", "skipped", "unread"):  # fmt: skip
         assert getattr(after, name) == getattr(before, name)
     assert size == sum(map(len, contents(tmp_path / "a").values()))
 

@@ -18,12 +18,16 @@ from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tr
 from focuscrawl.studio.topic_jobs import delete_topic
 from focuscrawl.studio.topic_routes import Judgement, create_topic, edited_definition
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .small_crawl import being_written
-from .studio_folders import make_context
+from .studio_folders import ask, make_context
+from .test_studio_jobs import ended
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from focuscrawl.studio.page_rendering import StudioContext
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"
 
@@ -214,3 +218,32 @@ def test_a_hostile_page_is_shown_as_text() -> None:
     shown += str(cards.asked(card, "/x"))  # type: ignore[attr-defined]
     assert "<img" not in shown
     assert "&lt;img" in shown
+
+
+def trained_by_the_studio(context: StudioContext, name: str) -> str:
+    """Train a critic of a topic by a job; return the page of the topic."""
+    ask(context, f"/api/v1/topics/{name}/topic.toml/train", {})
+    ended(context.jobs, context.jobs.latest(1)[0].id)
+    return " ".join(ask(context, f"/topics/{name}/topic.toml/definition")[1].split())
+
+
+def test_a_page_that_cannot_be_read_is_named_and_is_no_new_judgement(
+    folder: StudioFolder,
+) -> None:
+    context = make_context(folder)
+    there = next(each.url for each in SyntheticWeb().labels() if each.topic == "/Sports/Cycling")
+    lost = "http://velo-59.demo.example/lost.html"
+    described = {"words": "road cycling, peloton"}
+    create_topic(folder, {"name": "both", "urls": f"{there}\n{lost}", **described})
+    page = trained_by_the_studio(context, "both")
+    assert f"could not read 1 example page: <bdi>{lost}</bdi>. Correct or remove this URL" in page
+    assert "has not learned from" not in page
+    topic = TopicFiles(folder, folder.topic("both/topic.toml"))
+    edit_definition(topic.path, lambda known: known.without_judgements([lost]))
+    assert topic.unread_urls() == []
+    for name, words in (("lost", described), ("alone", {})):
+        create_topic(folder, {"name": name, "urls": lost, **words})
+        page = trained_by_the_studio(context, name)
+        assert "The training failed: none of the" in page
+        assert f"{lost}" in page.partition("The training failed")[2].partition("</p>")[0]
+        assert not TopicFiles(folder, folder.topic(f"{name}/topic.toml")).critics()
