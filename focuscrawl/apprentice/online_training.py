@@ -308,9 +308,9 @@ def rescore_queued(
 
 
 class ResumePoint(NamedTuple):
-    """The last stored fetch that a resumed crawl loads without computing scores.
+    """The fetch after which a resumed crawl computes scores again.
 
-    After this fetch, the apprentice computes scores again.
+    The fetches before this one are only loaded from the store.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ import click
 
 from focuscrawl import collection
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import ProgressBar, command_line
+from focuscrawl.cli.common_options import ProgressBar, check_output_file, command_line
 from focuscrawl.collection import ExportOptions, write_collection
 from focuscrawl.collection.export_files import (
     base_name,
@@ -101,6 +101,7 @@ def collect(
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
     check_output(out)
+    check_output_file(out, "--out")
     languages = () if language is None else LANGUAGES.parse("--language", language)
     exported, written = export_crawl(
         crawl_dir,

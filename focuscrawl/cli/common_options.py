@@ -302,7 +302,8 @@ def run_crawl(
 ) -> None:
     """Run ``focuscrawl crawl`` in a child process; exit with the crawl's exit code if it fails.
 
-    After Ctrl-C or SIGTERM the crawl stops cleanly, and the function returns.
+    After Ctrl-C or SIGTERM the crawl stops cleanly, and the function returns. If Ctrl-C ends the
+    crawl before its start, the function raises `KeyboardInterrupt`.
 
     Spider arguments with the value None are not passed; settings have the form ``NAME=VALUE``.
     With `allow_unreachable_seeds`, the function returns normally even if no start page could be
@@ -314,11 +315,16 @@ def run_crawl(
             command += ["-a", f"{name}={value}"]
     for setting in settings:
         command += ["-s", setting]
+    interrupted = False
     with start_python(command) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         while process.poll() is None:
-            with suppress(KeyboardInterrupt):  # the terminal interrupts the crawl as well
+            try:
                 process.wait()
+            except KeyboardInterrupt:  # the terminal interrupts the crawl as well
+                interrupted = True
     code = process.returncode
     if code and not (allow_unreachable_seeds and code == _SEEDS_UNREACHABLE):
+        if interrupted:
+            raise KeyboardInterrupt
         raise SystemExit(code if code > 0 else 1)

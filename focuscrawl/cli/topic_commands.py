@@ -162,7 +162,7 @@ def new(
         target_urls += held_out
         if not held_out:
             click.echo(
-                f"warning: {pluralize(len(good), 'good page')}, fewer than {MIN_TARGETS}: no page "
+                f"Warning: {pluralize(len(good), 'good page')}, fewer than {MIN_TARGETS}: no page "
                 "is held out, and no recall can be certified",
                 err=True,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, write_atomically
+from focuscrawl.report.plain_text import one_line
 from focuscrawl.search import installed_sources
 
 if TYPE_CHECKING:
@@ -24,6 +26,8 @@ _LEAST_EXAMPLES = 3
 #: with fewer pages on the topic, no page is held out as a target page
 LEAST_TO_HOLD_OUT = MIN_TARGETS + _LEAST_EXAMPLES
 ORDER_FILE = "corpus.json"  #: file of the order in the folder of a corpus
+_ARGUMENTS = {"keywords": "KEYWORDS", "urls": "URL"}  # the others are options
+_LONGEST_VALUE = 200  # characters of an option in a message
 _CRITIC = re.compile(r"critic-(\d{1,9})")
 
 
@@ -77,6 +81,7 @@ class CorpusFolder:
         self.exports = path / "exports.txt"  # names of the export files, relative to the folder
         self.crawl = path / "crawl"
         self.log = self.crawl / "crawl.log"
+        self._fetched = path / ".examples"
 
     def candidates(self) -> Path:
         """Return a new file for the judged candidates of a search."""
@@ -100,15 +105,15 @@ class CorpusFolder:
 
     def examples(self, number: int) -> Path:
         """Return the folder of a crawl that fetches candidates."""
-        return self.path / ".examples" / str(number)
+        return self._fetched / str(number)
 
     def next_examples(self) -> Path:
         """Return the folder for a crawl that fetches candidates of a further search."""
-        return self.examples(1 + len([*self.path.glob(".examples/*")]))
+        return self.examples(1 + len([*self._fetched.glob("*")]))
 
     def recordings(self) -> list[Path]:
         """Return the recordings of the fetched candidates."""
-        return sorted(self.path.glob(".examples/*/pages.warc.gz"))
+        return sorted(self._fetched.glob("*/pages.warc.gz"))
 
     def known_source(self) -> str | None:
         """Return the source of start pages that the corpus in the folder uses, if it is installed.
@@ -146,6 +151,9 @@ class CorpusFolder:
     def open(self, order: CorpusOrder) -> None:
         """Create the folder, or check that an existing folder was created with the same options.
 
+        A folder without a topic definition belongs to a command that failed or was interrupted.
+        Another command may use this folder.
+
         Raises
         ------
         UserError
@@ -153,15 +161,20 @@ class CorpusFolder:
         """
         given: dict[str, Any] = json.loads(json.dumps(asdict(order)))
         try:
-            if self.order.exists():
-                self._check(json.loads(read_regular(self.order)), given)
-            elif self.topic.exists() or self.critics() or CrawlFolder(self.crawl).exists:
+            known = json.loads(read_regular(self.order)) if self.order.exists() else None
+            if known is not None and self.topic.exists():
+                self._check(known, given)
+                return
+            if known is None and (
+                self.topic.exists() or self.critics() or CrawlFolder(self.crawl).exists
+            ):
                 raise UserError(
                     f"{self.path} contains another topic: name another folder with --folder"
                 )
-            else:
-                self.path.mkdir(parents=True, exist_ok=True)
-                write_atomically(self.order, json.dumps(given, indent=1) + "\n")
+            self.path.mkdir(parents=True, exist_ok=True)
+            if known != given and self._fetched.exists():
+                shutil.rmtree(self._fetched)
+            write_atomically(self.order, json.dumps(given, indent=1) + "\n")
         except OSError as error:
             raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
         except ValueError:
@@ -173,7 +186,16 @@ class CorpusFolder:
         for name, value in given.items():
             before = known.get(name) if isinstance(known, dict) else None
             if before != value:
+                option = _ARGUMENTS.get(name, f"--{name.replace('_', '-')}")
                 raise UserError(
-                    f"{self.path} has the corpus of another command: {name} was {before!r:.200}, "
-                    f"not {value!r:.200}; name another folder with --folder"
+                    f"{self.path} has the corpus of another command: {option} was "
+                    f"{_describe(before)}, not {_describe(value)}; name another folder with "
+                    f"--folder, or delete the folder {self.path}"
                 )
+
+
+def _describe(value: Any) -> str:
+    """Return the value of an option for a message."""
+    if isinstance(value, list):
+        value = ", ".join(map(str, value))
+    return "not given" if value in ("", None, False) else one_line(value, _LONGEST_VALUE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from contextlib import closing
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from focuscrawl.collection.export_files import base_name, check_output
 from focuscrawl.commands.corpus_topic import CorpusTopic
 from focuscrawl.commands.plan import make_plan, print_plan
 from focuscrawl.completeness.stop_rules import (
+    RECALL_RULE_STUDY,
     STOP_EXPRESSION,
     TARGETS_REACHED,
     TIME_OVER,
@@ -34,7 +36,7 @@ from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.words import count_words
 from focuscrawl.report.outcomes import HARVEST_FELL, STOPPED_EARLY, stop_reason
-from focuscrawl.report.plain_text import one_line, shorten_middle
+from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.search import default_source
@@ -50,9 +52,10 @@ if TYPE_CHECKING:
 
 _MOST_START_PAGES = 50  # fetched for the plan
 _WIDTH = 90  # characters of the printed keywords
+_INTERRUPTED = 130  # exit code after Ctrl-C
 _SEARCHES = 3  # further searches during a crawl
 #: stop reasons after which a crawl does not search for more start pages
-_FINAL_REASONS = (*STOPPED_EARLY, "budget", TARGETS_REACHED, TIME_OVER)
+_FINAL_REASONS = ("budget", TARGETS_REACHED, TIME_OVER)
 _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "targets 0.8"
 
 
@@ -180,6 +183,8 @@ def corpus(
     check_output(out)
     with require_extra("text", "focuscrawl corpus"):  # the export would report it after the crawl
         import trafilatura  # noqa: F401, PLC0415
+    if keywords.lower().startswith(("http:", "https:")):
+        raise UserError(f"no keywords before {keywords:.200}: give phrases on the topic")
     parse_phrases(keywords)
     rule = STOP_EXPRESSION.parse("--stop", stop)
     languages = () if language is None else LANGUAGES.parse("--language", language)
@@ -204,28 +209,29 @@ def corpus(
     unreachable = check_reachable(rule, len(order.split_pages()[1]))
     if unreachable is not None:
         raise UserError(unreachable)
-    files.open(order)
     run = _CorpusRun(order, files, settings, {"budget": str(pages), "stop": stop})
-    run.topic.define()
-    run.make_plan()
+    run.topic.check_given_pages()
+    files.open(order)
     command = command_line(without="dry_run")
-    if dry_run:
-        click.echo(f"\nNext: {command}")
-        return
-    run.crawl(further)
-    if run.stopped in STOPPED_EARLY:
-        click.echo(f"The crawl was interrupted. To resume it: {command}", err=True)
-        return
-    files.add_output(out)
-    options_of_export = ExportOptions(languages=languages, extractor=EXTRACTORS[0])
-    exported, written = export_crawl(
-        str(files.crawl),
-        out,
-        options_of_export,
-        web=order.web,
-        processes=processes,
-        command=command,
-    )
+    try:
+        run.topic.define()
+        run.make_plan()
+        if dry_run:
+            click.echo(f"\nNext: {command}")
+            return
+        run.crawl(further)
+        files.add_output(out)
+        exported, written = export_crawl(
+            str(files.crawl),
+            out,
+            ExportOptions(languages=languages, extractor=EXTRACTORS[0]),
+            web=order.web,
+            processes=processes,
+            command=command,
+        )
+    except KeyboardInterrupt:
+        click.echo(f"The command was interrupted. To resume it: {command}", err=True)
+        raise SystemExit(_INTERRUPTED) from None
     click.echo("\n" + "\n".join(run.summary_lines(exported, written)))
     if run.target_warning is not None:
         click.echo(f"Warning: {run.target_warning}", err=True)
@@ -280,6 +286,9 @@ class _CorpusRun:
             _MOST_START_PAGES,
             recording=str(recordings[0]) if recordings else None,
         )
+        # that warning names an argument of `crawl`, and this command has the rule by default
+        warnings = [each for each in plan.warnings if each != RECALL_RULE_STUDY]
+        plan = replace(plan, warnings=tuple(warnings))
         write_atomically(self._files.plan, json.dumps(plan.to_dict(), indent=1) + "\n")
         print_plan(plan, budget)
 
@@ -300,6 +309,8 @@ class _CorpusRun:
         run_crawl(self._arguments, [f"LOG_FILE={files.log}", *settings, *self._settings])
         with closing(open_store(files.crawl)) as store:
             self.stopped = stop_reason(store)
+        if self.stopped in STOPPED_EARLY:
+            raise KeyboardInterrupt
 
     def summary_lines(self, exported: Collection, written: Sequence[Path]) -> list[str]:
         """Return the summary for a terminal, with the next commands."""
@@ -307,15 +318,21 @@ class _CorpusRun:
         known, facts = read_definition(files.topic), dict(summary.lines())
         quality = exported.origin.critic
         hosts = [
-            f"{shorten_middle(one_line(row[0]), 40)} ({row[1]})" for row in summary.best_hosts
+            f"{shorten_middle(one_line(row[0]), 40)} ({pluralize(row[1], 'fetch')})"
+            for row in summary.best_hosts
         ]
         n_words = sum(count_words(page.content.text) for page in exported.pages)
+        pages, already = int(self._limits["budget"]), ""
+        if summary.fetched > pages:
+            already = f"{summary.fetched:,} fetches exist already, more than --pages {pages:,}"
         in_export = exported.count_targets()
         lines = [
             ("topic", f"{order.topic}: {one_line(order.keywords, _WIDTH)}"),
             ("start pages", f"{len(known.seeds)}, in {files.topic}"),
             ("critic", f"{files.crawl_critic(order.topic)}, {_describe_quality(quality)}"),
-            *((name, facts[name]) for name in ("stopped", "fetched", "harvest rate")),
+            ("stopped", already or facts["stopped"]),
+            ("fetched", facts["fetched"]),
+            ("harvest rate", f"{facts['harvest rate']}, the mean relevance of all fetches"),
             *((name, facts[name]) for name in ("relevant", "targets") if name in facts),
             *([] if in_export is None else [("in the export", in_export.describe())]),
             *((name, facts[name]) for name in ("errors", "alarm") if name in facts),
@@ -329,15 +346,22 @@ class _CorpusRun:
         targets = summary.targets
         certifies = targets is not None and targets.targets >= MIN_TARGETS
         later = _CERTIFIED if certifies and self.stopped != TARGETS_REACHED else _LATER
-        spent = self.stopped == "budget"
-        more = command_line(pages=2 * summary.fetched) if spent else command_line(stop=later)
+        changed: dict[str, Any] = {}
+        if already or self.stopped == "budget":
+            changed["pages"] = 2 * summary.fetched
+        if already or self.stopped != "budget":
+            changed["stop"] = later
         return [
             *(f"{name:<13} {value}" for name, value in lines),
             "Next:",
             f"  judge pages   focuscrawl topic suggest {crawl} --topic {topic}",
             f"  loss curve    focuscrawl report {crawl}",
             f"  browser       focuscrawl studio {shlex.quote(str(files.path.absolute().parent))}",
-            *([f"  more pages    {more}"] if self.target_warning is None else []),
+            *(
+                [f"  more pages    {command_line(**changed)}"]
+                if self.target_warning is None
+                else []
+            ),
         ]
 
     @cached_property

@@ -22,13 +22,15 @@ from focuscrawl.cli.critic_examples import (
 from focuscrawl.collection.corpus_folder import LEAST_TO_HOLD_OUT
 from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.commands.plan import parse_pairs
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import load_trained, save_critic
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.crawl_plan import start_pages
-from focuscrawl.report.outcomes import PAGE, STOPPED_EARLY, stop_reason
+from focuscrawl.report.outcomes import PAGE, stop_reason
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.search import (
@@ -70,6 +72,19 @@ class CorpusTopic:
         scrapy_settings.update(parse_pairs(settings), priority="cmdline")
         self._agent = str(scrapy_settings["USER_AGENT"])
         self._examples, self._targets = order.split_pages()
+
+    def check_given_pages(self) -> None:
+        """Raise `UserError` if the recording is unusable, or has none of the given pages."""
+        order = self._order
+        if order.web is None or self._files.topic.exists():
+            return
+        web = open_web(order.web)
+        if order.search is None and not find_pages([web], self._examples):
+            raise UserError(
+                f"{order.web} contains none of the given start pages, such as "
+                f"{one_line(self._examples[0], _WIDTH)}: correct the URLs, or name another "
+                "recording with --web"
+            )
 
     def define(self) -> None:
         """Find start pages, train the critic, and write the topic definition."""
@@ -173,21 +188,20 @@ class CorpusTopic:
         """Return the webs that have the pages, and why pages could not be fetched."""
         if self._order.web is not None:
             return [open_web(self._order.web)], {}
-        fetched = fetch_examples(
-            pages,
-            out=str(self._files.path),
-            crawl_dir=str(folder),
-            settings=self._settings,
-            random_state=self._order.random_state,
-            resume=True,
-            **options,
-        )
+        try:
+            fetched = fetch_examples(
+                pages,
+                out=str(self._files.path),
+                crawl_dir=str(folder),
+                settings=self._settings,
+                random_state=self._order.random_state,
+                resume=True,
+                **options,
+            )
+        finally:  # an interruption may be the cause of an error
+            _check_not_interrupted(folder)
         with closing(open_store(folder)) as store:
             errors = {page.url: page.outcome for page in start_pages(store)}
-            if stop_reason(store) in STOPPED_EARLY:
-                raise UserError(
-                    "the fetching of examples was interrupted: run the same command to resume"
-                )
         return [fetched], {url: why for url, why in errors.items() if why != PAGE}
 
     def _train(
@@ -275,3 +289,11 @@ class CorpusTopic:
 
         edit_definition(files.topic, with_seeds)
         return True
+
+
+def _check_not_interrupted(folder: Path) -> None:
+    """Raise `KeyboardInterrupt` if the crawl in a folder was interrupted."""
+    if CrawlFolder(folder).exists:
+        with closing(open_store(folder)) as store:
+            if stop_reason(store) in ("interrupted", "stopped"):
+                raise KeyboardInterrupt

@@ -24,6 +24,7 @@ from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.crawl_plan import CrawlPlan, plan_warnings, start_pages
+from focuscrawl.report.outcomes import STOPPED_EARLY, stop_reason
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -159,7 +160,7 @@ def print_plan(outlook: CrawlPlan, budget: int) -> None:
     """Print a plan, and its warnings on standard error."""
     click.echo("\n".join(outlook.format_lines(budget)))
     for warning in outlook.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"Warning: {warning}", err=True)
 
 
 def parse_pairs(pairs: Sequence[str]) -> dict[str, str]:
@@ -196,6 +197,8 @@ def _fetch_start_pages(
             allow_unreachable_seeds=True,
         )
         with closing(open_store(folder / "crawl")) as store:
+            if stop_reason(store) in STOPPED_EARLY:
+                raise KeyboardInterrupt
             history = History(store)
             waiting = sum(url.score is None and url.state == 0 for url in history.urls())
             budget = history.n_fetches() + waiting

@@ -211,8 +211,8 @@ class Discounts:
     ) -> list[tuple[Group, int]]:
         """Count a fetch; return changed groups, hosts first, and the change of their halvings.
 
-        A redirect counts as a repeat until its target was fetched; then the redirect counts like
-        its target.
+        Until the target of a redirect is fetched, the redirect counts as a repeated page. After
+        that, the redirect counts in the same way as the target.
 
         Parameters
         ----------

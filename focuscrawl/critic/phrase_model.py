@@ -192,7 +192,7 @@ def parse_phrases(text: str) -> list[list[str]]:
     """
     phrases = [words for phrase in _COMMAS.split(text) if (words := tokenize([phrase])[0])]
     if not phrases:
-        raise UserError(f'--words {text!r} has no words; give phrases like "road cycling"')
+        raise UserError(f'no words in {text!r}; give phrases like "road cycling"')
     reject_everyday_phrases(phrases, ENGLISH)
     return phrases
 
@@ -202,7 +202,7 @@ def reject_everyday_phrases(phrases: Sequence[Sequence[str]], languages: Languag
     for words in phrases:
         if min(frequency(word, languages) for word in words) > COMMON:
             raise UserError(
-                f"--words: {' '.join(words)!r} is on nearly every page; choose words that few "
+                f"{' '.join(words)!r} is on nearly every page; choose words that few "
                 'pages have, like "road cycling"'
             )
 

@@ -70,7 +70,7 @@ _DEBUG_LEVELS = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
 def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
-    """Disable Scrapy's own spider middlewares, unused extensions, and the log lines per page.
+    """Disable Scrapy's own spider middlewares, unused extensions, and per-page log lines.
 
     Scrapy's spider middlewares would pass every fetched page through further generators, and
     Scrapy formats log lines even if the log level hides them. The function does not change

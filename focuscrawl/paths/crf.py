@@ -159,7 +159,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Structure:
-    """States of a chain model, allowed transitions, and groups of states that share features.
+    """States of a path model (CRF), allowed transitions, and groups of states that share features.
 
     Attributes
     ----------

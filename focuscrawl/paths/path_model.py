@@ -92,7 +92,7 @@ def log_odds(probabilities: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class PathModel:
-    """A trained chain model of paths, with its features and the rewards of its states.
+    """A trained path model (CRF), with its features and the rewards of its states.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class PathModel:
         """Return a factor for the score of each link, which is lower for links to other domains.
 
         The factor is 1 on the registered domain of the site's start page, and `off_domain_share`
-        on other domains. The domain is also a feature of the chain model. But on a site that
+        on other domains. The domain is also a feature of the path model (CRF). But on a site that
         resembles the training sites, other features would outweigh the domain.
         """
         home = split_url(start).domain

@@ -1,4 +1,4 @@
-"""Training of the chain model, and its calibration on held-out sites."""
+"""Training of the path model (CRF), and its calibration on held-out sites."""
 
 from __future__ import annotations
 

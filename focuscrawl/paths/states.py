@@ -1,4 +1,4 @@
-"""States of the chain model [C section 3.1], and rewards of the states [C section 3.2]."""
+"""States of the path model (CRF) [C section 3.1], and rewards of the states [C section 3.2]."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ class PathStates:
 
     @classmethod
     def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
-        """Return the states of a chain model for paths in which every page has a label.
+        """Return the states of a path model (CRF) for paths in which every page has a label.
 
-        Any page label may follow any other page label. The chain model learns how often failure
+        Any page label may follow any other page label. The path model learns how often failure
         pages follow failure pages, and other evidence can outweigh this frequency. If only failure
         pages could follow a failure page, one page that resembles a failure page would make the
         model label all later pages of its path as failure pages.
@@ -175,7 +175,7 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
     Parameters
     ----------
     crf : ChainCRF
-        Trained chain model.
+        Trained path model (CRF).
     sequences : Sequences
         Training paths.
     gamma : float

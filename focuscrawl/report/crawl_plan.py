@@ -134,7 +134,7 @@ def start_page_warnings(pages: Sequence[StartPage], examples: Sequence[str]) -> 
         all_of_them = "all start pages are" if len(judged) > 1 else "the only start page is"
         yield (
             f"{all_of_them} on {hosts.pop()}: the crawl fetches one page of a host at a time, and "
-            "finds other hosts only through links; add seeds of other hosts"
+            "finds other hosts only through links; add start pages of other hosts"
         )
     seeds = {page.url for page in pages}
     if examples and seeds.issuperset(examples):

@@ -23,7 +23,7 @@ from .search_server import Said, search_server
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from .conftest import LocalWeb
@@ -92,8 +92,9 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Co
     given = (KEYWORDS, GOOD, *DEMO, "--pages", 60)
     planned = corpus(*given, "--dry-run")
     assert "1 of 1 fetched, 1 relevant" in planned.stdout
-    assert "warning: the only start page is on exploit-20.demo.example" in planned.stderr
+    assert "Warning: the only start page is on exploit-20.demo.example" in planned.stderr
     assert not (here / "cycling" / "crawl").exists()
+    assert "recall 0.9" not in planned.stderr
     assert "--dry-run" not in planned.stdout.splitlines()[-1]
     done = corpus(*given)
     lines = done.stdout.partition("\n\n")[2].splitlines()
@@ -111,8 +112,11 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Co
     assert f"exported      {len(table(here / 'cycling.parquet'))} pages" in more.stdout
     assert kept.stop_reasons == ["budget", "budget"]
     assert len(kept.urls) == 80
+    fewer = corpus(*given[:-1], 30)
+    assert "stopped       80 fetches exist already, more than --pages 30" in fewer.stdout
+    assert "--pages 160 --web demo --stop 'recall 0.95'" in fewer.stdout
     other = corpus("racing bicycles", *given[1:], code=2)
-    assert "cycling has the corpus of another command: keywords was" in other.stderr
+    assert "cycling has the corpus of another command: KEYWORDS was road cycling, " in other.stderr
 
 
 def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
@@ -267,15 +271,20 @@ def test_mistakes_are_one_line_and_leave_nothing(here: Path, corpus: Corpus) -> 
         "no start pages: give URLs": (KEYWORDS, *DEMO),
         "'a.b' is neither a file nor an http(s) URL": (KEYWORDS, "a.b", *DEMO),
         "seeds.csv has rows of 14 topics": (KEYWORDS, "models/demo/seeds.csv", *DEMO),
-        "is on nearly every page": ("the", GOOD, *DEMO),
+        "'the' is on nearly every page": ("the", GOOD, *DEMO),
+        "no words in ','": (",", GOOD, *DEMO),
+        f"no keywords before {GOOD}": (GOOD, *DEMO),
+        "no recorded web": (KEYWORDS, GOOD, "--web", "deno", "--out", "cycling.parquet"),
+        "demo contains none of the given start pages": (KEYWORDS, GOOD + "x", *DEMO),
         "--stop must be rules": (KEYWORDS, GOOD, *DEMO, "--stop", "soon"),
-        "no source 'gogle'": (KEYWORDS, *DEMO, "--search", "gogle"),
         "is not an export format": (KEYWORDS, GOOD, "--web", "demo", "--out", "cycling.xls"),
+        "no source 'gogle'": (KEYWORDS, *DEMO, "--search", "gogle"),
     }
     for words, given in mistakes.items():
         done = corpus(*given, code=2)
         assert words in done.stderr
         assert len(done.stderr.splitlines()) == 1
+        assert "--search" in given or not [*here.iterdir()]
 
 
 def _known_pages(count: int) -> list[str]:
@@ -325,28 +334,63 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     assert "is a start page and a target page" in both.stderr
 
 
+def _interrupt(line: Sequence[object], here: Path, ready: Callable[[], bool]) -> None:
+    """Interrupt a command as a terminal does; the command must say how to resume it."""
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, line)],
+        cwd=here,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        while not ready():
+            assert process.poll() is None
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate()
+    assert process.returncode == 130, errors
+    assert errors.splitlines()[-1].startswith("The command was interrupted. To resume it: focus")
+
+
+def test_an_interrupted_crawl_is_continued(here: Path, corpus: Corpus) -> None:
+    given = (KEYWORDS, GOOD, *DEMO, "--stop", "time 1h", "--pages")
+    folder = here / "cycling" / "crawl"
+
+    def crawls() -> bool:
+        return (folder / "crawl.db").exists() and len(Kept(folder).urls) > 10
+
+    _interrupt(("corpus", *given, 5000), here, crawls)
+    assert not (here / "cycling.parquet").exists()
+    kept = Kept(folder)
+    assert kept.stop_reasons == ["interrupted"]
+    corpus(*given, len(kept.urls) + 20)
+    assert (here / "cycling.parquet").exists()
+
+
+def test_a_failed_command_can_be_corrected(
+    here: Path, corpus: Corpus, local_web: LocalWeb
+) -> None:
+    forum = local_web.origins["forum"]
+    words = ("--out", "bikes.jsonl", "--pages", 5, "--others", 3, "--dry-run", *as_options(QUICK))
+    failed = corpus("bicycle", f"{forum}/missing", *words, code=2)
+    assert "could be fetched as a page" in failed.stderr
+    corpus("bicycle", f"{forum}/topic-2", *words)
+    assert read_definition(here / "bikes" / "topic.toml").seeds == (f"{forum}/topic-2",)
+    other = corpus("bicycle", f"{forum}/topic-3", *words, code=2)
+    assert f"URL was {forum}/topic-2, not {forum}/topic-3; name another folder" in other.stderr
+
+
 def test_an_interrupted_fetching_of_examples_is_continued(
     here: Path, corpus: Corpus, local_web: LocalWeb
 ) -> None:
     page = f"{local_web.origins['forum']}/topic-2"
     words = ("bicycle", page, "--out", "bikes.jsonl", "--pages", 5, "--others", 30, "--dry-run")
-    line = [*PROGRAM, "corpus", *map(str, words), *as_options(QUICK | {"DOWNLOAD_DELAY": 5})]
+    line = ("corpus", *words, *as_options(QUICK | {"DOWNLOAD_DELAY": 5}))
     before = len(local_web.requests())
-    with subprocess.Popen(
-        line,
-        cwd=here,
-        env=environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
-        while len(local_web.requests()) < before + 3:  # robots.txt, the page, another page
-            assert process.poll() is None
-            time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, errors = process.communicate()
-    assert process.returncode == 2
-    assert errors.splitlines()[-1].endswith("was interrupted: run the same command to resume")
+    # robots.txt, the page, another page
+    _interrupt(line, here, lambda: len(local_web.requests()) >= before + 3)
     assert not (here / "bikes" / "topic.toml").exists()
     corpus(*words, *as_options(QUICK))
     assert read_definition(here / "bikes" / "topic.toml").seeds == (page,)

@@ -28,7 +28,7 @@ def test_seeds_of_another_topic_are_told_before_the_crawl_and_by_it(tmp_path: Pa
     assert done.returncode == 0
     assert "10 of 10 fetched, 0 relevant" in done.stdout
     assert "/Arts/Music/Jazz" in done.stdout
-    assert "warning: no start page is relevant" in done.stderr
+    assert "Warning: no start page is relevant" in done.stderr
     begun = crawl(tmp_path / "crawl", **given, budget=10)
     assert "None of the first 10 fetches is relevant" in begun.stderr
     assert f"all start pages are on {HOST}" in begun.stderr

@@ -50,6 +50,10 @@ def test_inputs_stay_as_they_are(tmp_path: Path) -> None:
     assert "belongs to a crawl" in refused("distill", store.parent, "--html", store)
     manifest = model / "manifest.json"
     assert "or a model" in refused("critic", "quality", model, "--topic", "/", "--out", manifest)
+    recording = shutil.copy(labels, tmp_path / "pages.csv")
+    assert "an input file" in refused(
+        "collect", store.parent, "--web", recording, "--out", recording
+    )
     assert kept == {path: path.read_bytes() for path in kept}
 
 

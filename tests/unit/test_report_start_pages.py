@@ -59,7 +59,7 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
     (lone,) = plan_warnings(GOOD[:1], [])
     assert "the only start page is on a.example" in lone
     (learned,) = plan_warnings(GOOD, ["http://a.example/", "http://b.example/"])
-    assert "only relevant training examples" in learned
+    assert "was trained on these start pages" in learned
 
 
 def test_an_outlook_says_what_a_budget_takes() -> None:
