@@ -77,7 +77,7 @@ def audit(
     """
     check_output_file(csv, "--csv")
     check_output_file(hosts, "--hosts")
-    topics = default_topic(critic, "--topic ") if topic is None else topic
+    topics = default_topic(critic, "add --topic TOPIC") if topic is None else topic
     opened = open_web(warc)
     with closing(ProgressBar("Judging", "URLs")) as progress:
         found = audit_web(

@@ -167,7 +167,8 @@ def with_topic(config: CrawlConfig) -> CrawlConfig:
     if config.topics:
         return config
     has_goals = is_path_model(config.critic)
-    topic = GOAL_TOPIC if has_goals else default_topic(config.critic, "-a topic=")
+    remedy = "add -a topic=TOPIC or set FOCUSCRAWL_TOPIC"
+    topic = GOAL_TOPIC if has_goals else default_topic(config.critic, remedy)
     return config.with_values(topic=topic)
 
 

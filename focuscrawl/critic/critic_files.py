@@ -324,13 +324,13 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
     )
 
 
-def default_topic(spec: str, option: str) -> str:
+def default_topic(spec: str, remedy: str) -> str:
     """Return the topic of a critic that was trained on keywords or on good and bad pages.
 
     Parameters
     ----------
     spec : folder of a trained critic, its name under ``models/``, or ``module:callable``
-    option : option or argument by which the user can name a topic, for the error message
+    remedy : how the user can name a topic, for the error message
 
     Raises
     ------
@@ -339,15 +339,15 @@ def default_topic(spec: str, option: str) -> str:
     """
     if is_callable_spec(spec) and not Path(spec).exists():
         raise UserError(
-            f"no topic given: add {option}NAME; the critic {spec} is Python code, for which the "
-            "topic may have any name"
+            f"no topic given: {remedy}; the critic {spec} is Python code, for which the topic may "
+            "have any name"
         )
     trained, _ = read_critic(find_model(spec))
     topics = [name for name in trained.model.classes if name != OFF_TOPIC]
     if not is_few_shot(trained):
         raise UserError(
-            f"no topic given: add {option}TOPIC; the critic {spec} has {len(topics)} topics, such "
-            f"as {' and '.join(topics[:2])}"
+            f"no topic given: {remedy}; the critic {spec} has {len(topics)} topics, such as "
+            f"{' and '.join(topics[:2])}"
         )
     return ",".join(topics)
 

@@ -85,7 +85,7 @@ def test_the_project_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "no topic given: add -a topic=TOPIC; the critic models/demo has"),
+        ((), "no topic given: add -a topic=TOPIC or set FOCUSCRAWL_TOPIC; the critic"),
         ((*DEMO, "-s", "FOCUSCRAWL_BUGDET=5"), "unknown setting FOCUSCRAWL_BUGDET"),
         (
             (*DEMO, "--budget", "5"),
