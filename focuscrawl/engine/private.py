@@ -107,8 +107,9 @@ def close_spider(crawler: Crawler, reason: str) -> None:
 def slot_delay(crawler: Crawler, slot: str) -> float | None:
     """Return the delay of a downloader slot in seconds, or None if there is no such slot.
 
-    AutoThrottle may change the delay. The function uses ``engine.downloader.slots``. The function
-    is needed until AutoThrottle reports its delays by a signal or in ``request.meta``.
+    AutoThrottle may change the delay.
+    The function uses ``engine.downloader.slots``.
+    The function is needed until AutoThrottle reports delays by a signal or in ``request.meta``.
     """
     found = crawler.engine.downloader.slots.get(slot)
     return None if found is None else found.delay

@@ -164,7 +164,7 @@ def test_behind_a_proxy_with_tls_everything_works(
         page.goto(f"{page.url}?web=demo")
         page.get_by_label("Budget in fetches").fill("15")
         page.get_by_role("button", name="Start crawl").click()
-        page.wait_for_url("**/crawls/first/live")
+        page.wait_for_url("**/crawls/Cycling/live")
         expect(page.locator("#fetched")).to_have_text("15")  # by the stream of events
         page.locator("#to-export").click()
         page.get_by_role("button", name="Create report").click()

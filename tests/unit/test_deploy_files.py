@@ -74,12 +74,21 @@ def locked(name: str) -> dict[str, list[str]]:
     return packages
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "locks").iterdir()), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "locks").glob("*.txt")), ids=lambda path: path.stem
+)
 def test_a_lock_says_what_each_file_has_to_be(path: Path) -> None:
     packages = locked(path.name)
     assert packages
     assert all(packages.values())
     assert "://" not in path.read_text(encoding="utf-8")
+
+
+def test_the_package_from_npm_is_locked() -> None:
+    (line,) = (ROOT / "locks" / "replaywebpage.sha512").read_text(encoding="utf-8").splitlines()
+    digest, name = line.split()
+    assert re.fullmatch("[0-9a-f]{128}", digest)
+    assert name in (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_all_that_may_be_installed_is_locked() -> None:
@@ -98,7 +107,7 @@ def test_all_that_may_be_installed_is_locked() -> None:
         "pyspark.txt": ["pyspark"],  # no wheel either
         "build.txt": PYPROJECT["build-system"]["requires"],
     }
-    assert wanted.keys() == {path.name for path in (ROOT / "locks").iterdir()}
+    assert wanted.keys() == {path.name for path in (ROOT / "locks").glob("*.txt")}
     for name, requirements in wanted.items():
         found = {package.replace("-", "_") for package in locked(name)}
         assert {each.lower() for each in names_of(requirements)} <= found, name

@@ -206,6 +206,7 @@ def test_python_is_started_in_one_way() -> None:
         "processes.py": starts,
         "tasks.py": {"sys.executable"},  # of Spark, within `safe_python_path`
         "run_process.py": {"get_context", "Process"},  # a forkserver, within it as well
+        "audit.py": {"Parallel"},  # the same
         "corpus.py": {"Parallel"},  # the same
     }
     for path in (ROOT / "focuscrawl").rglob("*.py"):
