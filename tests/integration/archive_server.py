@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
+
+from .loopback import LoopbackServer, QuietHandler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,21 +38,19 @@ class ArchiveServer:
         self.refuses = ""
         served = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
+        class Handler(QuietHandler):
+            def do_GET(self) -> None:  # noqa: N802 - the name in http.server
                 served.asked.append((self.path, time.monotonic()))
                 path = folder / unquote(self.path.partition("?")[0]).lstrip("/")
                 if served.busy:
-                    self.answer(served.busy.pop(0), b"slow down", **{"Retry-After": "0"})
+                    self.answer(served.busy.pop(0), b"slow down", {"Retry-After": "0"})
                 elif served.is_refused(self.path):
-                    self.answer(403, b"too many requests")
+                    self.answer(403, b"too many requests", {})
                 elif not path.is_file():
-                    self.answer(404, b"none")
+                    self.answer(404, b"none", {})
                 elif served.ignores_ranges or "Range" not in self.headers:
                     kind = _TYPES.get(path.suffix, "application/octet-stream")
-                    self.answer(200, path.read_bytes(), **{"Content-Type": kind})
+                    self.answer(200, path.read_bytes(), {"Content-Type": kind})
                 else:
                     self.send_range(path.read_bytes())
 
@@ -62,33 +60,20 @@ class ArchiveServer:
                 first, last = asked.groups()
                 start = int(first) if first else max(len(data) - int(last), 0)
                 if start >= len(data):
-                    self.answer(416, b"", **{"Content-Range": f"bytes */{len(data)}"})
+                    self.answer(416, b"", {"Content-Range": f"bytes */{len(data)}"})
                     return
                 part = data[start : int(last) + 1 if first and last else None]
                 place = f"bytes {start}-{start + len(part) - 1}/{len(data)}"
-                self.answer(206, part, **{"Content-Range": place})
-
-            def answer(self, status: int, body: bytes, **headers: str) -> None:
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if self.command == "GET":
-                    self.wfile.write(body)
+                self.answer(206, part, {"Content-Range": place})
 
             do_HEAD = do_GET  # noqa: N815
 
-            def log_message(self, *said: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = LoopbackServer(Handler)
 
     @property
     def url(self) -> str:
         """Address of the server."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     def is_refused(self, path: str) -> bool:
         """Return whether the latest request is refused."""
@@ -98,11 +83,5 @@ class ArchiveServer:
     @contextmanager
     def serving(self) -> Iterator[ArchiveServer]:
         """Serve until the end of the block."""
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
-        try:
+        with self._server.serving():
             yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .loopback import LoopbackServer, QuietHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,54 +68,31 @@ class ModelServer:
         self.asked: list[Asked] = []
         served = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
+        class Handler(QuietHandler):
+            def do_POST(self) -> None:  # noqa: N802 - the name in http.server
                 length = int(self.headers["Content-Length"])
                 body = json.loads(self.rfile.read(length))
                 asked = Asked(self.path, self.headers["Authorization"], body)
                 served.asked.append(asked)
                 said = served.answer(asked)
-                self.send_response(said.status)
-                for name, value in said.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(said.body)))
-                self.end_headers()
-                self.wfile.write(said.body)
+                self.answer(said.status, said.body, said.headers)
 
-            def log_message(self, *said: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._server = LoopbackServer(Handler)
 
     @property
     def endpoint(self) -> str:
         """What to give with ``--teacher``."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
+        return f"{self._server.url}/v1"
 
     @property
     def urls(self) -> list[str]:
         """The pages asked about."""
         return [each.url for each in self.asked]
 
-    @contextmanager
-    def listening(self) -> Iterator[None]:
-        """Serve until the end of the block."""
-        self._thread.start()
-        try:
-            yield
-        finally:
-            self._server.shutdown()
-            self._thread.join()
-            self._server.server_close()
-
 
 @contextmanager
 def model_server(answer: Callable[[Asked], Said]) -> Iterator[ModelServer]:
     """Serve a model until the end of the block."""
     server = ModelServer(answer)
-    with server.listening():
+    with server._server.serving():
         yield server

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
+
+from .loopback import LoopbackServer, QuietHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -85,31 +85,20 @@ class SearchServer:
         }
         served = self
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
+        class Handler(QuietHandler):
+            def do_GET(self) -> None:  # noqa: N802 - the name in http.server
                 at = urlsplit(self.path)
                 asked = Asked(at.path, parse_qs(at.query), dict(self.headers))
                 served.asked.append(asked)
                 said = served.answer(asked) or served.search(asked)
-                self.send_response(said.status)
-                for name, value in said.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(said.body)))
-                self.end_headers()
-                self.wfile.write(said.body)
+                self.answer(said.status, said.body, said.headers)
 
-            def log_message(self, *said: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = LoopbackServer(Handler)
 
     @property
     def url(self) -> str:
         """Address of the server."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self._server.url
 
     @property
     def queries(self) -> list[str]:
@@ -157,11 +146,5 @@ class SearchServer:
 def search_server(pages: Mapping[str, tuple[str, str]] | None = None) -> Iterator[SearchServer]:
     """Serve a search engine until the end of the block."""
     server = SearchServer(pages or {})
-    thread = threading.Thread(target=server._server.serve_forever)
-    thread.start()
-    try:
+    with server._server.serving():
         yield server
-    finally:
-        server._server.shutdown()
-        thread.join()
-        server._server.server_close()
