@@ -39,18 +39,21 @@ def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:
     return copies.cast(URL)
 
 
-def copies_of_evidence(evidence: pa.Table, ids: np.ndarray, copied: np.ndarray) -> pa.Table:
-    """Return a copy of each row of `EVIDENCE` with links to copies of the targets.
+def copies_of_evidence(
+    evidence: pa.Table, ids: np.ndarray, copied: np.ndarray, name: str
+) -> pa.Table:
+    """Return a copy of each row of `EVIDENCE`, as a page of its own that links to copied targets.
 
-    `ids` are ascending, and `copied` are the ids of their copies.
+    `ids` are ascending, and `copied` are the ids of their copies. `name` ends the pages' URLs.
     """
     targets = evidence["targets"].combine_chunks()
     values = copied[np.searchsorted(ids, targets.flatten().to_numpy())]
     offsets = np.concatenate([[0], np.cumsum(targets.value_lengths().to_numpy())])
     column = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(values))
-    return evidence.set_column(EVIDENCE.get_field_index("targets"), "targets", column).cast(
-        EVIDENCE
-    )
+    sources = pc.binary_join_element_wise(evidence["source"], name, "")
+    copies = evidence.set_column(EVIDENCE.get_field_index("source"), "source", sources)
+    copies = copies.set_column(EVIDENCE.get_field_index("targets"), "targets", column)
+    return copies.cast(EVIDENCE)
 
 
 def main() -> None:
@@ -70,7 +73,10 @@ def main() -> None:
         of_url = ids[:, np.unique(ids[0], return_index=True)[1]]
         for name in tables.bucket_tables("evidence", bucket, sys.maxsize):
             rows = tables.read(name)
-            parts = [copies_of_evidence(rows, of_url[0], copied) for copied in of_url[1:]]
+            parts = [
+                copies_of_evidence(rows, of_url[0], copied, f"#copy{copy}")
+                for copy, copied in enumerate(of_url[1:], 1)
+            ]
             tables.write_table(name, pa.concat_tables([rows, *parts]), GROUP)
         print("bucket", bucket, of_url.size, "URLs", flush=True)
 

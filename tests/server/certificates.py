@@ -40,13 +40,13 @@ class Authority:
 
         Parameters
         ----------
-        address : IP address the certificate is for
+        address : IP address or host name the certificate is for
         days : from when to when it holds, from now
         signed : by the authority; otherwise by nobody but itself
         """
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, address)])
-        names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+        names = x509.SubjectAlternativeName([_general_name(address)])
         made = self._builder(name, key, days).add_extension(names, critical=False)
         made = made.issuer_name(self._name if signed else name)
         certificate = made.sign(self._key if signed else key, hashes.SHA256())
@@ -74,3 +74,10 @@ class Authority:
             .not_valid_before(now + days[0] * _DAY)
             .not_valid_after(now + days[1] * _DAY)
         )
+
+
+def _general_name(address: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(address))
+    except ValueError:
+        return x509.DNSName(address)
