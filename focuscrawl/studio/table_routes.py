@@ -20,22 +20,19 @@ from focuscrawl.report.url_tables import (
     UNFETCHED_STATES,
     UrlFilter,
     count_rows,
-    list_hosts,
-    list_pages,
-    list_unfetched,
+    list_rows,
     sql_of,
 )
 from focuscrawl.studio.page_rendering import PREFIX
 from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from focuscrawl.report.url_tables import UrlRows
     from focuscrawl.studio.crawl_analyses import OpenCrawls
     from focuscrawl.studio.page_rendering import StudioContext
 
@@ -57,7 +54,6 @@ class _Column(NamedTuple):
 class _Table(NamedTuple):
     """A table of URLs or hosts; `kinds` are labels by the values of a query."""
 
-    read: Callable[..., UrlRows]
     heading: str
     about: str
     columns: tuple[_Column, ...]
@@ -70,7 +66,6 @@ class _Table(NamedTuple):
 #: by the last part of their path, in the order of `count_rows`
 TABLES = {
     "pages": _Table(
-        list_pages,
         "Pages",
         "All fetches of the crawl. The relevance is the judgement of the critic; the "
         "score is the relevance that the strategy predicted when the URL left the frontier.",
@@ -90,7 +85,6 @@ TABLES = {
         ("seq", "url", "title", "relevance", "score", "status", "kind", "host", "topic"),
     ),
     "frontier": _Table(
-        list_unfetched,
         "Frontier (queued URLs)",
         "All URLs that the crawl has found but not fetched. The score of a URL is the relevance "
         "that the strategy predicts for its page.",
@@ -108,7 +102,6 @@ TABLES = {
         ("number", "url", "host", "score", "state", "depth", "referrer"),
     ),
     "hosts": _Table(
-        list_hosts,
         "Hosts",
         "All hosts of the crawl. The share is the number of relevant pages of a host, divided by "
         "the number of fetches from the host.",
@@ -200,8 +193,8 @@ def read_table(crawls: OpenCrawls, path: Path, which: str, query: Mapping[str, s
         if found is None:
             return {"sorting": True}
         connection, copy = found
-        places = {"after": query.get("after", ""), "before": query.get("before", "")}
-        part = TABLES[which].read(connection, wanted, **places)
+        after, before = query.get("after", ""), query.get("before", "")
+        part = list_rows(connection, which, wanted, after=after, before=before)
         return {
             "sorting": False,
             **asdict(part),
@@ -223,7 +216,7 @@ def _csv_lines(crawls: OpenCrawls, path: Path, which: str, wanted: UrlFilter) ->
             if found is None:
                 time.sleep(_CSV_INTERVAL)
                 continue
-            part = table.read(found[0], wanted, after=after, n=_CSV_PART)
+            part = list_rows(found[0], which, wanted, after=after, n=_CSV_PART)
         yield _csv(table.fields, part.rows)
         after = part.after
 
