@@ -17,7 +17,11 @@ from focuscrawl.collection.origin import find_answer
 from focuscrawl.collection.wacz_package import WARC_NAME, write_package
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.files import replace_atomically, write_atomically
+from focuscrawl.foundation.files import (
+    replace_atomically,
+    reporting_write_errors,
+    write_atomically,
+)
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.plain_text import escape_csv_field, one_line, pluralize
 from focuscrawl.webs.capture_index import list_captures, write_cdxj
@@ -133,11 +137,9 @@ def write_edges(store: CrawlStore, collection: Collection, folder: Path, name: s
         ("hosts", list(dict.fromkeys(map(host, urls))), hosts),
     ):
         table, graph = (folder / f"{name}.{kind}.{each}" for each in ("parquet", "graphml"))
-        try:
+        with reporting_write_errors(table):
             _write_edge_table(edges, table)
             write_atomically(graph, _graphml(nodes, edges))
-        except OSError as error:
-            raise UserError(f"{table} cannot be written ({error.strerror})") from None
         written += [table, graph]
     return written
 
@@ -212,7 +214,7 @@ def write_collection(
     written = [out]
     columns = [*COLUMNS] if ending in _TABLES else [*_FRONT_MATTER] if not ending else []
     rows = (to_row(page, chunk) for page in collection.pages)
-    try:
+    with reporting_write_errors(out, "name another path with --out"):
         if not ending:
             sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
             _write_markdown(rows, out, sheet)
@@ -231,10 +233,6 @@ def write_collection(
         # after `write_warc`, which skips pages without a recorded response
         sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
         write_atomically(written[-1], sheet)
-    except OSError as error:
-        raise UserError(
-            f"{out} cannot be written ({error.strerror}): name another path with --out"
-        ) from None
     return written
 
 

@@ -23,7 +23,7 @@ from starlette.routing import Route
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.files import open_nofollow, safe_join
+from focuscrawl.foundation.files import open_nofollow, reporting_write_errors, safe_join
 from focuscrawl.report.plain_text import printable
 from focuscrawl.report.status import open_store
 from focuscrawl.studio.datasheet_blocks import markdown_sections
@@ -301,10 +301,8 @@ def choose_pages(crawl: Path, least: float) -> dict[str, Any]:
 def create_export_folder(crawl: Path) -> Path:
     """Return the path of a crawl's export folder, which is created if necessary."""
     folder = safe_join(crawl, FOLDER)
-    try:
+    with reporting_write_errors(folder):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
 
 
