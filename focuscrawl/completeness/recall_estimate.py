@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.foundation.files import open_nofollow, write_atomically
 
 if TYPE_CHECKING:

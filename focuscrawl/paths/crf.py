@@ -55,13 +55,7 @@ def node_marginals(alpha: Floats, beta: Floats, log_z: Floats) -> Floats:
 
 
 def edge_marginals(
-    nodes: Floats,
-    edges: Floats,
-    alpha: Floats,
-    beta: Floats,
-    *,
-    log_z: Floats,
-    weight: Floats,
+    nodes: Floats, edges: Floats, alpha: Floats, beta: Floats, *, log_z: Floats, weight: Floats
 ) -> Floats:
     """Return the expected number of each transition between states, of shape (states, states)."""
     states = edges.shape[0]

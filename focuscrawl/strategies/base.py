@@ -223,7 +223,7 @@ class Strategy(ABC):
 
         Returns
         -------
-        tuple[NDArray[np.int64], NDArray[np.float64]]
+        tuple[Ints, Floats]
             The URLs and scores that `expand` returned.
         """
 
@@ -279,7 +279,7 @@ class Strategy(ABC):
 
         Returns
         -------
-        tuple[NDArray[np.int64], NDArray[np.float64]]
+        tuple[Ints, Floats]
             URLs with links that were found during the training, and their new scores.
         """
         raise NotImplementedError
@@ -314,7 +314,7 @@ class Strategy(ABC):
         ----------
         memo : bytes or None
             Memo of the page.
-        groups : Sequence[NDArray[np.int64]]
+        groups : Sequence[Ints]
             Positions of the links of each group, ascending. Each link is in one group, and all
             links to a URL are in the same group.
         """

@@ -15,9 +15,8 @@ from focuscrawl.testing.tiny_web import example_web
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.protocol import Critic, Judgement
+    from focuscrawl.foundation.arrays import Ints
     from focuscrawl.page import PageView
 
 _PRECISION = 1e-9
@@ -147,7 +146,7 @@ def _pages_are_not_modified(critic: Critic, pages: Sequence[PageView]) -> None:
         np.testing.assert_array_equal(page.token_leaf, before.token_leaf)
 
 
-def _same(together: Judgement, other: Judgement, at: NDArray[np.int64]) -> None:
+def _same(together: Judgement, other: Judgement, at: Ints) -> None:
     """Assert that `other` equals the judgements of `together` at the indices `at`."""
     np.testing.assert_allclose(other.relevance, together.relevance[at], atol=_PRECISION)
     assert (together.probabilities is None) == (other.probabilities is None)

@@ -26,9 +26,8 @@ from focuscrawl.testing.tiny_web import SEED, KeywordCritic, example_web
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies import StoredPage, Strategy
     from focuscrawl.testing.simulated_crawl import Factory
     from focuscrawl.webs.web_protocol import Web
@@ -131,7 +130,7 @@ def _every_url_is_scored_once(trial: StrategyUnderTest) -> None:
         assert expansion.memo is None or isinstance(expansion.memo, bytes)
 
 
-def _are_scores(scores: NDArray[np.float64]) -> None:
+def _are_scores(scores: Floats) -> None:
     assert scores.dtype == np.float64
     assert not np.isnan(scores).any()
     assert not np.isposinf(scores).any(), "inf is the score of seeds"
