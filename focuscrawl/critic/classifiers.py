@@ -121,8 +121,7 @@ class HierarchicalNaiveBayes(NaiveBayes):
         for node in self._nodes:
             steps[:, node] = log_normalised(steps[:, node])
         # the log-posterior of a leaf is the sum over its ancestors' nodes
-        posteriors: Floats = steps @ self._leaf_members
-        return posteriors
+        return steps @ self._leaf_members
 
 
 #: naive Bayes models by the name of their kind

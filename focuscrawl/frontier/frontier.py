@@ -96,8 +96,7 @@ class BusyHostLink(NamedTuple):
 def halve_scores(scores: Floats, halvings: NDArray[np.integer[Any]]) -> Floats:
     """Return `scores`, each halved as often as in `halvings` (see `halve_score`), float64 (n,)."""
     exponents = halvings.astype(np.int32)
-    halved: Floats = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
-    return halved
+    return np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
 
 
 def halve_score(score: float, halvings: int) -> float:
@@ -160,8 +159,7 @@ class Frontier:
 
     def scores(self, urls: Ints) -> Floats:
         """Return the present scores of queued URLs, float64 (n,)."""
-        scores: Floats = self._scores.data[urls]
-        return scores
+        return self._scores.data[urls]
 
     def halved_scores(self) -> Floats:
         """Return the halved scores of all queued URLs, float64 (n,)."""

@@ -50,8 +50,7 @@ def log_partition(alpha: Floats) -> Floats:
 
 def node_marginals(alpha: Floats, beta: Floats, log_z: Floats) -> Floats:
     """Return the probability of each state at each position, of shape (n, length, states)."""
-    marginals: Floats = np.exp(alpha + beta - log_z[:, None, None])
-    return marginals
+    return np.exp(alpha + beta - log_z[:, None, None])
 
 
 def edge_marginals(
@@ -121,8 +120,7 @@ def log_product(left: Floats, edges: Floats) -> Floats:
 def _log_sum(logs: Floats) -> Floats:
     from scipy.special import logsumexp  # noqa: PLC0415 - slow to import, few crawls need it
 
-    total: Floats = logsumexp(logs, axis=1)
-    return total
+    return logsumexp(logs, axis=1)
 
 
 class Sequences(NamedTuple):

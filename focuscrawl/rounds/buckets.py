@@ -243,8 +243,7 @@ class Inlinks:
     def count(self, urls: Ints) -> Ints:
         """Return the number of known links to each URL, int64 (n,); URL ids must be ascending."""
         places = np.searchsorted(urls, self._target.take(self._links_to(urls)))
-        counts: Ints = np.bincount(places, minlength=len(urls))
-        return counts
+        return np.bincount(places, minlength=len(urls))
 
     def evidence(self, urls: Ints) -> pa.Table:
         """Return the table rows (see `EVIDENCE`) of the pages that link to given URLs.
