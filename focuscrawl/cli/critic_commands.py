@@ -60,7 +60,7 @@ from focuscrawl.taxonomy import (
     read_dmoz,
     read_labels,
 )
-from focuscrawl.taxonomy.pruning import EXAMPLES_PER_CLASS
+from focuscrawl.taxonomy.dmoz import EXAMPLES_PER_CLASS
 from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 

@@ -27,7 +27,7 @@ from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.report.crawl_plan import CrawlPlan
-from focuscrawl.strategies.registry import describe_strategy, strategy_names
+from focuscrawl.strategies.base import describe_strategy, strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import FieldChecks, text_value, text_values
 from focuscrawl.studio.served_folder import DEMO, NamedCrawl, parse_name
