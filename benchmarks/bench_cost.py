@@ -26,7 +26,7 @@ import sys
 import tempfile
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -66,7 +66,6 @@ WAYS = {
     "recording": ("apprentice",),
     "TLS, a connection a page": ("apprentice",),
 }
-EXTRACTORS = ("trafilatura", "resiliparse")
 
 
 class Row(NamedTuple):
@@ -177,7 +176,7 @@ def starts(web: str, count: int) -> list[Start]:
         given = "demo:10", str(models), str(models / "seeds.csv")
         return [Start(*given, topic) for topic in DEMO_TOPICS[:count]]
     critic, seeds, topics, _ = prepared(web)
-    chosen = [topics[number * len(topics) // count] for number in range(count)]
+    chosen = [topics[(2 * number + 1) * len(topics) // (2 * count)] for number in range(count)]
     return [Start(str(recording(web)), str(critic), str(seeds), topic) for topic in chosen]
 
 
@@ -238,25 +237,21 @@ def measure_topic(
             )
             yield row
             if (way, transport) == ("apprentice", "HTTP"):
-                yield from measure_exports(before.folder, row)
+                yield measure_export(before.folder, row)
 
 
-def measure_exports(folder: Path, row: Row) -> Iterator[Row]:
-    """Yield the cost to export a relevant page of a crawl."""
-    for extractor in EXTRACTORS:
-        with tempfile.TemporaryDirectory() as name:
-            out = Path(name) / "corpus.parquet"
-            command = [*FOCUSCRAWL, "collect", str(folder), "--extractor", extractor]
-            used = measure([*command, "--out", str(out)])
-            pages = pq.read_metadata(out).num_rows
-            out.unlink()
-            begin = measure([*command, "--out", str(out)])  # which extracts nothing
-        yield row._replace(
-            way=f"export, {extractor}",
-            pages=pages,
-            milliseconds=1e3 * (used - begin) / pages,
-            start=begin,
-        )
+def measure_export(folder: Path, row: Row) -> Row:
+    """Return the cost to export a relevant page of a crawl."""
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name) / "corpus.parquet"
+        command = [*FOCUSCRAWL, "collect", str(folder), "--out", str(out)]
+        used = measure(command)
+        pages = pq.read_metadata(out).num_rows
+        out.unlink()
+        begin = measure(command)  # which extracts nothing
+    return row._replace(
+        way="export", pages=pages, milliseconds=1e3 * (used - begin) / pages, start=begin
+    )
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -281,7 +276,7 @@ def table(rows: Sequence[Row], price: float) -> Iterator[str]:
     usual = {row[:2]: row.milliseconds for row in rows if row[2:4] == ("HTTP", "apprentice")}
 
     def kind(row: Row) -> tuple[int, tuple[bool, bool, str], int]:
-        first = row.way != "apprentice", row.way.startswith("export"), row.way
+        first = row.way != "apprentice", row.way == "export", row.way
         return WEBS.index(row.web), first, list(TRANSPORTS).index(row.transport)
 
     for _, group in groupby(sorted(rows, key=kind), kind):
@@ -300,17 +295,17 @@ def table(rows: Sequence[Row], price: float) -> Iterator[str]:
 
 def measure_pages(given: argparse.Namespace) -> None:
     """Measure all webs, topic by topic, and print the table."""
-    for number in range(given.topics):
-        for web in given.webs:
-            start, begins = starts(web, given.topics)[number], dict[str, float]()
-            for transport in TRANSPORTS:
-                if (web, start.topic, transport) in {row[:3] for row in rows_of(given.out)}:
-                    continue
-                rows = list(measure_topic(web, start, transport, given.pages, begins))
-                with given.out.open("a", encoding="utf-8", newline="") as file:
-                    csv.writer(file).writerows(rows)
-                for row in rows:
-                    print(*row, flush=True)
+    begins = dict[str, float]()
+    of_webs = {web: starts(web, given.topics) for web in given.webs}
+    for number, transport, web in product(range(given.topics), TRANSPORTS, given.webs):
+        start = of_webs[web][number]
+        if (web, start.topic, transport) in {row[:3] for row in rows_of(given.out)}:
+            continue
+        rows = list(measure_topic(web, start, transport, given.pages, begins))
+        with given.out.open("a", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerows(rows)
+        for row in rows:
+            print(*row, flush=True)
     print("\n".join(table(rows_of(given.out), given.price)))
 
 
