@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.page.words import BagOfPage, WordColumn
+from focuscrawl.page.words import LazyBag, WordColumn
 from focuscrawl.taxonomy.topic_tree import ancestors
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Vocabulary:
 
     def transform(self, bags: Sequence[Bag]) -> BagRows:
         """Convert bags of words to rows of counts; drop words outside the vocabulary."""
-        if len(bags) == 1 and isinstance(bags[0], BagOfPage):
+        if len(bags) == 1 and isinstance(bags[0], LazyBag):
             return self._transform_page(bags[0].words)
         lengths = [len(bag) for bag in bags]
         n = sum(lengths)

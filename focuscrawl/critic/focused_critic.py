@@ -13,6 +13,7 @@ from focuscrawl.critic.languages import COMMON, estimate_word_count, frequency, 
 from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import host
+from focuscrawl.page.words import LazyBag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +96,7 @@ class FocusedCritic:
         With `requires_main_text`, a page is judged like an empty page if its main text is not
         relevant.
         """
-        judged = self.judge_bags([page.words.bag for page in pages])
+        judged = self.judge_bags([LazyBag(page.words) for page in pages])
         relevant = np.flatnonzero(judged.relevance > 0.5)
         if self.requires_main_text and len(relevant):
             main = self.judge_bags([*(count_main_words(pages[i]) for i in relevant.tolist()), {}])

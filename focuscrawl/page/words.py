@@ -337,9 +337,9 @@ class PageWords:
         return np.bincount(self.indices, minlength=len(self.numbers))
 
     @property
-    def bag(self) -> BagOfPage:
+    def bag(self) -> dict[str, int]:
         """Number of occurrences of each word in the page."""
-        return BagOfPage(self)
+        return dict(zip(self.distinct, self.counts.tolist(), strict=True))
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
@@ -380,8 +380,8 @@ class PageWords:
         return split
 
 
-class BagOfPage(Mapping[str, int]):
-    """Number of occurrences of each word in a page; the dictionary is built when it is needed.
+class LazyBag(Mapping[str, int]):
+    """The bag of words of a page, as a dictionary that is built when it is needed.
 
     Attributes
     ----------
@@ -393,7 +393,7 @@ class BagOfPage(Mapping[str, int]):
 
     @cached_property
     def _times(self) -> dict[str, int]:
-        return dict(zip(self.words.distinct, self.words.counts.tolist(), strict=True))
+        return self.words.bag
 
     def __getitem__(self, word: str) -> int:
         return self._times[word]
@@ -403,9 +403,6 @@ class BagOfPage(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self.words.numbers)
-
-    def __repr__(self) -> str:
-        return repr(self._times)
 
 
 def word_hashes(words: Sequence[str]) -> NDArray[np.uint64]:
