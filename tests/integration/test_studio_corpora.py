@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.collection.corpus_folder import CorpusFolder
+from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.errors import UserError
-from focuscrawl.report.status import ControlledCrawl
 from focuscrawl.studio.corpora import Corpus, read_steps, start
 from focuscrawl.studio.jobs import Jobs, JobState
 from focuscrawl.studio.page_rendering import FieldErrorsError, StudioContext
@@ -75,7 +75,7 @@ def test_a_stopped_corpus_is_continued(tmp_path: Path) -> None:
     studio = context(tmp_path)
     corpus = Corpus.from_form(studio.folder, FORM)
     job = start(studio, corpus, 3000)
-    crawl, since = ControlledCrawl(str(tmp_path / "road_cycling" / "crawl")), time.monotonic()
+    crawl, since = FileControl(tmp_path / "road_cycling" / "crawl"), time.monotonic()
     while not crawl.in_use or crawl.is_starting:
         assert time.monotonic() - since < LONG
         assert studio.jobs.job(job.id).state is JobState.RUNNING, studio.jobs.job(job.id).output
