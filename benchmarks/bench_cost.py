@@ -9,9 +9,9 @@ grow with the number of known URLs.
 
 Times are user and system seconds of all processes of a command. A server on the loopback network
 (`web_on_loopback.py`), whose time is not included, serves the pages with HTTP or TLS; in the rows
-*recording*, the crawl is a replay. All crawls of a topic and strategy fetch the same pages. Rounds
-continue the crawl of the apprentice with one round of as many fetches. The time to start a process
-is subtracted and shown apart, because a long crawl starts few processes.
+*recording*, the crawl is a replay. Crawls of a topic by one strategy fetch nearly the same pages.
+Rounds continue the crawl of the apprentice with one round of as many fetches. The time to start a
+process is subtracted and shown apart, because a long crawl starts few processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from itertools import groupby, product
 from pathlib import Path
@@ -120,11 +120,9 @@ class OneProcess:
         command = [sys.executable, "-m", "scrapy", "crawl", "focused", "-L", "ERROR"]
         return measure([*command, *self._given, "-a", f"budget={budget}"])
 
-    def fetched(self) -> tuple[list[str], list[int]]:
-        """Return the URLs and the sizes of all fetched pages, in order."""
-        pages = load_pages(self.folder)
-        assert (pages["status"] == 200).mean() > 0.9, pages["status"].value_counts()
-        return pages["url"].tolist(), pages["bytes"].tolist()
+    def sizes(self) -> list[int]:
+        """Return the bytes of all fetched pages, in order."""
+        return list(load_pages(self.folder)["bytes"])
 
 
 class Rounds:
@@ -148,10 +146,9 @@ class Rounds:
         command = [*FOCUSCRAWL, "rounds", str(path), *where, "--master", "processes[1]"]
         return measure(command)
 
-    def fetched(self) -> tuple[list[str], list[int]]:
-        """Return the URLs and the sizes of all fetched pages, those of the other crawl first."""
-        pages = pq.read_table(self._folder / "pages", columns=["url", "size"])
-        return pages["url"].to_pylist(), pages["size"].to_pylist()
+    def sizes(self) -> list[int]:
+        """Return the bytes of all fetched pages, those of the other crawl first."""
+        return list(pq.read_table(self._folder / "pages")["size"].to_pylist())
 
     @property
     def number(self) -> int:
@@ -204,7 +201,9 @@ def measure_topic(
     `begins` gets the seconds to start a command, by kind of crawl.
     """
     arguments = TRANSPORTS[transport]
-    server = nullcontext({}) if arguments is None else serving(start.web, **arguments)
+    server: AbstractContextManager[dict[str, Any]] = (
+        nullcontext({}) if arguments is None else serving(start.web, **arguments)
+    )
     with server as settings, tempfile.TemporaryDirectory() as name:
         before = OneProcess(start, "apprentice", settings, Path(name) / "apprentice")
         for way in WAYS[transport]:
@@ -224,15 +223,15 @@ def measure_topic(
             if isinstance(crawl, Rounds):
                 # on the live Web, a bucket of a round is a process, which starts like a crawl
                 seconds -= (processes + crawl.number) * begins["live, False"]
-            urls, sizes = (each[first:] for each in crawl.fetched())
+            sizes = crawl.sizes()[first:]
             row = Row(
                 web,
                 start.topic,
                 transport,
                 way,
-                len(urls),
+                len(sizes),
                 sum(sizes) / len(sizes) / 1e3,
-                1e3 * seconds / len(urls),
+                1e3 * seconds / len(sizes),
                 begins[kind],
             )
             yield row
@@ -259,7 +258,8 @@ def rows_of(path: Path) -> list[Row]:
         path.write_text(",".join(Row._fields) + "\n", encoding="utf-8")
     with path.open(encoding="utf-8", newline="") as file:
         return [
-            Row(*row[:4], int(row[4]), *map(float, row[5:])) for row in [*csv.reader(file)][1:]
+            Row(web, topic, transport, way, int(pages), float(size), float(cost), float(start))
+            for web, topic, transport, way, pages, size, cost, start in [*csv.reader(file)][1:]
         ]
 
 
