@@ -140,7 +140,7 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
 )
 @common_options.random_state_option()
 @common_options.processes_option(
-    "Number of processes that extract text from pages at the same time."
+    "Largest number of processes that extract text from pages at the same time."
 )
 @common_options.SETTINGS
 def corpus(

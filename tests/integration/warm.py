@@ -55,6 +55,7 @@ _MODULES = (
 #: what is imported beforehand for ``focuscrawl``, when it is first asked for
 _OWN_MODULES = (
     *("focuscrawl.cli.main", "focuscrawl.cli.critic_commands", "focuscrawl.cli.report_commands"),
+    *("focuscrawl.studio.serving", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
     *("sklearn.linear_model", "sklearn.feature_extraction.text", "sklearn.isotonic"),
 )
 
@@ -277,7 +278,7 @@ def _mind(request: _Request, files: list[int], installed: list[str]) -> None:
 
 
 def _become(request: _Request, standard: list[int], installed: list[str]) -> None:
-    """Go on as if ``python -m scrapy`` or ``python -m focuscrawl`` had been typed."""
+    """Go on as if ``python -m scrapy`` or ``focuscrawl`` had been typed."""
     for number, file in enumerate(standard):
         os.dup2(file, number)
         os.close(file)
@@ -286,7 +287,8 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     os.environ.update(request.env)
     time.tzset()
     own = request.env.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:] = [request.cwd, *filter(None, own), *installed]
+    current = [request.cwd] if request.words[0] == "scrapy" else []  # no console command has it
+    sys.path[:] = [*current, *filter(None, own), *installed]
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
     module, name = _PROGRAMS[request.words[0]]
