@@ -56,6 +56,7 @@ _MODULES = (
 _OWN_MODULES = (
     *("focuscrawl.cli.main", "focuscrawl.cli.critic_commands", "focuscrawl.cli.report_commands"),
     *("focuscrawl.studio.serving", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
+    *("focuscrawl.commands.corpus_command", "pyarrow.parquet", "trafilatura"),
     *("sklearn.linear_model", "sklearn.feature_extraction.text", "sklearn.isotonic"),
 )
 
@@ -327,6 +328,7 @@ def _import_what_crawls_need() -> None:
         for path in (*getattr(defaults, f"{kind}_BASE"), *getattr(ours, kind, ())):
             if "remote_control.RemoteControl" not in path or path.startswith("focuscrawl."):
                 import_module(path.rpartition(".")[0])
+    import_module("focuscrawl.page.words").tokenize(["é"])  # makes its table of all letters
     assert "twisted.internet.reactor" not in sys.modules, "each process chooses its own"
     gc.collect()
     gc.freeze()  # nor does a collection copy it
