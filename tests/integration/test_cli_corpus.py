@@ -20,7 +20,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from focuscrawl.webs.web_protocol import read_page
 
 from . import warm
-from .running import QUICK, Kept, as_options, environment
+from .running import QUICK, ROOT, Kept, as_options, environment
 from .search_server import Said, search_server
 from .typed import focuscrawl
 
@@ -338,12 +338,12 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     assert len(read_definition(here / "cycling" / "topic.toml").seeds) == 16
     wrong = corpus(KEYWORDS, "some.txt", *DEMO, "--stop", "targets 0.8", code=2)
     assert "stop rule `targets 0.8` needs target pages" in wrong.stderr
-    named = ("--targets", "targets.txt", "--folder", "named")
-    corpus(KEYWORDS, "some.txt", *DEMO, *named, "--dry-run")
-    assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
-    table = ("--targets", "models/demo/targets.csv", "--folder", "table")
-    corpus(KEYWORDS, GOOD, *DEMO, *table, "--dry-run")
-    assert len(read_definition(here / "table" / "topic.toml").targets) == 30
+    files = ("--targets", "targets.txt", "--targets", "models/demo/targets.csv")
+    corpus(KEYWORDS, GOOD, *DEMO, *files, "--folder", "named", "--dry-run")
+    targets = read_definition(here / "named" / "topic.toml").targets
+    assert targets[: len(pages) - 16] == tuple(pages[16:])
+    with (ROOT / "models" / "demo" / "targets.csv").open() as file:
+        assert {row["url"] for row in csv.DictReader(file)} <= {*targets}
     both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
     assert "is a start page and a target page" in both.stderr
 
