@@ -45,11 +45,7 @@ def apprentice() -> None:
 @apprentice.command()
 @common_options.CRAWL_DIR
 @common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) from which the command reads the pages of the crawl "
-    "again.",
-)
+@common_options.web_option("from which the command reads the pages of the crawl again.")
 @click.option(
     "--critic",
     help="Critic (page classifier) that judges the pages in the recording --web.  [default: "

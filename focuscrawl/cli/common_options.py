@@ -68,6 +68,18 @@ NAME = click.option(
     metavar="CLASS",
     help="Name of the class that the critic predicts for relevant pages.  [default: /good]",
 )
+LANGUAGE = click.option(
+    "--language",
+    metavar="CODES",
+    help="Export only pages in these languages: language codes separated by commas, such as "
+    "en,de.  [default: all languages]",
+)
+CRITIC_OUT = click.option(
+    "--out",
+    metavar="FOLDER",
+    required=True,
+    help="Folder in which the command saves the critic, such as models/NAME.",
+)
 EXAMPLES_WEB = (
     "Recording that contains the pages: a .warc, .warc.gz or .wacz file, an index of WARC files, "
     "or `demo` (a synthetic web)."
@@ -85,6 +97,11 @@ def path_option(
 def out_option(text: str, metavar: str = "PATH") -> Callable[[Decorated], Decorated]:
     """Return the required click option ``--out``."""
     return path_option("--out", text, metavar, required=True)
+
+
+def web_option(text: str) -> Callable[[Decorated], Decorated]:
+    """Return the click option ``--web``; `text` ends the sentence about the recording."""
+    return click.option("--web", help=f"Recording (WARC file or index) {text}")
 
 
 def urls_option(name: str, pages: str) -> Callable[[Decorated], Decorated]:

@@ -61,10 +61,8 @@ _VERDICT_WORDS = {True: "good", False: "bad", None: "unsure"}
 _NO_CHANGE = "No page was judged, so nothing was changed"
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
-_WEB = click.option(
-    "--web",
-    help="Recording (WARC file or index) from which the command reads pages and examples that "
-    "are missing in the crawl folder.",
+_WEB = common_options.web_option(
+    "from which the command reads pages and examples that are missing in the crawl folder."
 )
 _NUMBER = common_options.integer_option(
     "--n", "Maximum number of pages that the command chooses for judgement.", 20
@@ -257,11 +255,7 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 
 @click.command("neighbours")
 @common_options.DEFINITION
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) that contains the pages, if TOPIC.toml names no "
-    "recording.",
-)
+@common_options.web_option("that contains the pages, if TOPIC.toml names no recording.")
 @click.option(
     "--crawl",
     "crawls",

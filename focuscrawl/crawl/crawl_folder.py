@@ -208,7 +208,18 @@ class FileControl:
 
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)
+        self._folder = CrawlFolder(folder)
         self._path = folder / self.FILE
+
+    @property
+    def in_use(self) -> bool:
+        """True while a process runs the crawl."""
+        return self._folder.in_use
+
+    @property
+    def is_starting(self) -> bool:
+        """True while a starting process drops commands that were sent to an earlier run."""
+        return self._folder.phase is CrawlPhase.STARTING
 
     @property
     def command(self) -> Command:

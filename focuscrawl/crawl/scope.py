@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.critic.critic_files import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, invalid_url_message, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, parse_url
 from focuscrawl.foundation.user_input import (
     HostSet,
     UrlPatterns,
@@ -289,9 +289,7 @@ def _shown(text: str) -> str:
 def _check_urls(found: list[tuple[str, str]]) -> list[str]:
     seeds: dict[str, None] = {}
     for text, where in found:
-        url = normalize(text.strip())
-        if url is None:
-            raise UserError(f"{where}: {_shown(text.strip())} {invalid_url_message(text)}")
+        url = parse_url(text.strip(), f"{where}: {_shown(text.strip())}")
         if not has_allowed_length(url):
             raise UserError(
                 f"{where}: {_shown(url)} has {len(url):,} characters, more than "

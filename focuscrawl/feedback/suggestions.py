@@ -20,7 +20,7 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.urls import host, parse_url
 from focuscrawl.foundation.user_input import read_csv_rows
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
@@ -340,9 +340,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             raise UserError(
                 f"{where}: verdict {text!r} is not good, bad or empty: change it"
             ) from None
-        url = normalize(row["url"])
-        if url is None:
-            raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
+        url = parse_url(row["url"], f"{where}: {row['url']!r}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))

@@ -19,7 +19,7 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import normalize, parse_url
 from focuscrawl.studio import listing, topic_folder
 from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -486,11 +486,8 @@ def parse_phrases(text: str) -> tuple[str, ...]:
 
 def parse_urls(lines: list[str]) -> list[str]:
     """Return the distinct normalised URLs in a text with one URL per line and # comments."""
-    found = {line: normalize(line) for line in lines if not line.startswith("#")}
-    for line, url in found.items():
-        if url is None:
-            raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
-    return list(dict.fromkeys(url for url in found.values() if url is not None))
+    found = (parse_url(line, f"{line!r:.120}") for line in lines if not line.startswith("#"))
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.collection.corpus_folder import CorpusFolder
+from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.errors import UserError
-from focuscrawl.report.status import ControlledCrawl
 from focuscrawl.studio.corpora import Corpus, read_steps, start
 from focuscrawl.studio.jobs import Jobs, JobState
 from focuscrawl.studio.page_rendering import FieldErrorsError, StudioContext
@@ -76,7 +76,7 @@ def stop(root: Path) -> int:
     """Stop the corpus that is being created while it crawls; return how much it has fetched."""
     studio = context(root)
     (job,) = studio.jobs.latest(1)
-    crawl, since = ControlledCrawl(str(root / "road_cycling" / "crawl")), time.monotonic()
+    crawl, since = FileControl(root / "road_cycling" / "crawl"), time.monotonic()
     while not crawl.in_use or crawl.is_starting:
         assert time.monotonic() - since < LONG
         assert studio.jobs.job(job.id).state is JobState.RUNNING, studio.jobs.job(job.id).output
