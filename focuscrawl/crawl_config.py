@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
+from collections.abc import (
+    Iterable,
+    Mapping,
+)
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -39,9 +42,6 @@ from focuscrawl.foundation.user_input import (
 from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
     from pydantic.fields import FieldInfo
 
 #: default recording file in a crawl's folder

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -21,10 +22,6 @@ from focuscrawl.report.plain_text import (
     shorten_middle,
 )
 from focuscrawl.webs import open_web
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _WIDTH = 90  # characters of a printed URL
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -22,8 +23,6 @@ from focuscrawl.foundation.user_input import Progress, is_sqlite_file
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from focuscrawl.store import CrawlStore
 
 #: click command, or the function that click turns into a command

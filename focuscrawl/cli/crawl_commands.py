@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,8 +20,6 @@ from focuscrawl.report.status import open_control, open_store, status_of
 from focuscrawl.report.why import Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.crawl.crawl_folder import FileControl
     from focuscrawl.report.status import Status
 

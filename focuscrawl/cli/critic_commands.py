@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -63,8 +64,6 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.critic.assessment import CheckReport, Example
     from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, ShareEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic

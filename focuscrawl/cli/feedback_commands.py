@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,8 +51,6 @@ from focuscrawl.topics.definition import mark_class
 from focuscrawl.webs.opening import open_webs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.topics import TopicDefinition
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -25,8 +26,6 @@ from focuscrawl.store.history import History
 from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from focuscrawl.knowledge import UpdateCounts
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import wraps
@@ -42,8 +43,6 @@ from focuscrawl.webs.live_web import LiveWeb
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.paths.path_model import PathModel
     from focuscrawl.paths.training_paths import LinkChoice
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -61,9 +62,6 @@ from focuscrawl.topics.definition import (
 )
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WIDTH = 100  # characters of a URL
 _QUERY = 8  # keywords in the query for a source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -14,10 +14,6 @@ from focuscrawl.foundation.urls import host, parse_url
 from focuscrawl.report.plain_text import one_line, pluralize, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 from focuscrawl.webs.capture_index import write_index
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _HOSTS_SHOWN = 10
 

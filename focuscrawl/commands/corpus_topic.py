@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,9 +47,6 @@ from focuscrawl.topics.definition import write_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.collection.corpus_folder import CorpusFolder, CorpusOrder
     from focuscrawl.webs.web_protocol import Web
 

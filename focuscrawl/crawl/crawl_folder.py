@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -24,10 +25,6 @@ from focuscrawl.foundation.files import (
     write_atomically,
 )
 from focuscrawl.store import CrawlStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 #: key in the identity of a crawl in rounds; the value is the folder of its tables
 TABLES_KEY = "tables"

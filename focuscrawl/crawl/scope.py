@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +27,6 @@ from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
     import csv
-    from collections.abc import Mapping, Sequence
 
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.page import PageView

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -41,8 +42,6 @@ from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.example_checks import FewExamplesReport, ShareEstimate, UrlBag

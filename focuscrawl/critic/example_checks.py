@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,8 +23,6 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, word_forms
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag

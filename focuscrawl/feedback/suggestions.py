@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -29,8 +30,6 @@ from focuscrawl.topics import train_definition
 from focuscrawl.webs import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.offline.link_graph import CrawlGraph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
@@ -12,8 +13,6 @@ from focuscrawl.store.history import History
 from focuscrawl.strategies.path_strategy import PathMemo
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.store import CrawlStore
 
 _STRATEGY = "paths"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,9 +20,6 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
     from focuscrawl.completeness.recall_estimate import TargetCounts
 
 

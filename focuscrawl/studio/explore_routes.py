@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -32,9 +34,6 @@ from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
 from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
     from starlette.requests import Request
     from starlette.responses import Response
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +24,6 @@ from focuscrawl.report.status import CurrentState
 from focuscrawl.webs.synthetic.layout import DEMO_DOMAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from importlib.resources.abc import Traversable
 
     from focuscrawl.store import CrawlStore

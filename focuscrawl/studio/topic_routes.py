@@ -6,8 +6,10 @@ The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -56,9 +58,6 @@ from focuscrawl.topics.bookmarks import parse_bookmarks
 from focuscrawl.topics.definition import move_class, move_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from starlette.requests import Request
     from starlette.responses import Response
 

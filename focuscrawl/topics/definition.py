@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,8 +26,6 @@ from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
 from focuscrawl.taxonomy.topic_tree import parent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +11,6 @@ from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation import urls
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = "http://site.example/dir/page.html?q=1"
 
