@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
@@ -32,8 +33,6 @@ from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.words import WordColumn, recent_words, tokenize, word_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.options import Options

@@ -7,6 +7,7 @@ store all training instances as a single matrix.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -16,8 +17,6 @@ from numpy.typing import NDArray
 from focuscrawl.page.words import tokenize, word_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Ints
 
 

@@ -70,7 +70,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
     "from which the command reads pages that are missing in the crawl folder."
 )
 @common_options.processes_option(
-    "Number of processes that extract text from pages at the same time."
+    "Largest number of processes that extract text from pages at the same time."
 )
 def collect(
     *,

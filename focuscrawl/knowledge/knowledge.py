@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -19,8 +21,6 @@ from focuscrawl.knowledge.knowledge_file import key_of, open_knowledge_file, rea
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from scipy.sparse import csr_array
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.protocol import RELEVANT
@@ -28,8 +30,6 @@ from focuscrawl.knowledge.knowledge_file import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord
 

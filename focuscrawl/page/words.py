@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain, count, islice
 from threading import RLock
@@ -18,8 +18,6 @@ import numpy as np
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from numpy.typing import DTypeLike, NDArray
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import shutil
 import ssl
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -20,9 +22,6 @@ from .small_site import serve
 from .studio import Client, Watched, serving, tab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
 #: what has data, or changes something, of every kind of address
@@ -166,11 +165,10 @@ def test_behind_a_proxy_with_tls_everything_works(
         page.get_by_role("button", name="Start crawl").click()
         page.wait_for_url("**/crawls/Cycling/live")
         expect(page.locator("#fetched")).to_have_text("15")  # by the stream of events
-        page.locator("#to-export").click()
-        page.get_by_role("button", name="Create report").click()
+        page.get_by_role("link", name="Pages", exact=True).click()
         with page.expect_download() as found:
-            page.get_by_role("link", name="Download fetches.csv").click()
-        assert found.value.suggested_filename == "fetches.csv"
+            page.get_by_role("link", name="CSV", exact=True).click()
+        assert found.value.suggested_filename == "pages.csv"
         assert all(code < 400 for code, _ in answered), answered
         watched.check()
         token = address.partition("?token=")[2]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -39,10 +40,6 @@ from studies.topic_tasks import Task
 from studies.whole_crawls import SoftCrawl
 
 from . import departments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 

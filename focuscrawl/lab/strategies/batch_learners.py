@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -23,8 +24,6 @@ from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools
