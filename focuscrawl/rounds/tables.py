@@ -143,6 +143,7 @@ DISCOUNT = pa.schema(  # see `focuscrawl.crawl.traps.Group`
         ("repeated", pa.float64()),
         ("predicted", pa.float64()),
         ("gained", pa.float64()),
+        ("in_a_row", pa.int64()),
         ("halvings", pa.int64()),
     ]
 )

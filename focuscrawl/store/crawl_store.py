@@ -55,7 +55,7 @@ _CONDITIONS = {
     "page.relevance": _SHARE,
     "page.fetched_at": _UTC,
     "page.size": ">= 0",
-    "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) IN (32, 272))",
+    "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) IN (32, 48, 272))",
     "page.duplicate_of": _ANY_URL,
     "page.links": _INT32,
     "page.dropped": _INT32,
