@@ -19,7 +19,7 @@ import numpy as np
 from bench_completeness import prepared
 from replays import KEPT, WEBS, recording, run
 
-from focuscrawl.completeness.target_recall import certified_recall, targets_needed
+from focuscrawl.completeness.recall_estimate import certified_recall, targets_needed
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.lab.judged_web import judge_web

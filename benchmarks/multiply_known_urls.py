@@ -18,9 +18,7 @@ from focuscrawl.foundation.urls import hashed_id
 from focuscrawl.rounds.tables import EVIDENCE, URL, Tables
 from focuscrawl.store.schema import QUEUED
 
-GROUP = (
-    4_000  # rows of evidence that are read at once, as `focuscrawl.rounds.bucket_update` writes
-)
+GROUP = 4_000  # rows of evidence that are read at once, as `focuscrawl.rounds.buckets` writes
 
 
 def copies_of_urls(urls: pa.Table, names: list[str]) -> pa.Table:

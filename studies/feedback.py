@@ -18,7 +18,8 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.phrase_model import ON_TOPIC, parse_phrases
 from focuscrawl.critic.training import train_few_shot
 from focuscrawl.diagnosis import ALARM, HarvestMonitor
-from focuscrawl.feedback import apply_definition, suggest
+from focuscrawl.feedback.applying import apply_definition
+from focuscrawl.feedback.suggestions import suggest
 from focuscrawl.lab.planning import load_or_train_critic, sample
 from focuscrawl.report.status import open_store
 from focuscrawl.taxonomy import lies_under, read_labels

@@ -265,8 +265,7 @@ class WordEvidence:
         evidence = self._evidence_of(view.words.distinct)
         evidence.take(view.words.indices, axis=0).cumsum(axis=0, out=sums[1:])
         start, end = view.words_around(links, n_words)
-        around: NDArray[np.float32] = (sums[end] - sums[start]).astype(np.float32)
-        return around
+        return (sums[end] - sums[start]).astype(np.float32)
 
     def log_odds(self, evidence: NDArray[np.float32]) -> Floats:
         """Return the log-odds of relevance of texts from their `evidence` (n, columns)."""

@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -15,14 +15,14 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.user_input import Progress, is_sqlite_file
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from focuscrawl.store import CrawlStore
 
@@ -196,15 +196,6 @@ def check_output_file(path: Path | None, option: str) -> None:
                 )
     if is_sqlite_file(path) or (path.name == MANIFEST and path.exists()):
         raise UserError(f"{path} belongs to a crawl or a model: name another file with {option}")
-
-
-@contextmanager
-def reporting_write_errors(path: Path, advice: str) -> Iterator[None]:
-    """Turn an `OSError` within the ``with`` block into a `UserError` about writing `path`."""
-    try:
-        yield
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): {advice}") from None
 
 
 def write_file(path: Path, content: bytes, option: str) -> Path:

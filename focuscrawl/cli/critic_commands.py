@@ -17,7 +17,6 @@ from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import (
     ProgressBar,
     check_output_file,
-    reporting_write_errors,
     write_file,
 )
 from focuscrawl.cli.critic_examples import (
@@ -50,7 +49,7 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import is_callable_spec
 from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.page.words import PageWords
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
 from focuscrawl.taxonomy import (
@@ -61,7 +60,7 @@ from focuscrawl.taxonomy import (
     read_dmoz,
     read_labels,
 )
-from focuscrawl.taxonomy.pruning import EXAMPLES_PER_CLASS
+from focuscrawl.taxonomy.dmoz import EXAMPLES_PER_CLASS
 from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 

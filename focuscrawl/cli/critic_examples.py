@@ -31,7 +31,7 @@ from focuscrawl.critic.phrase_model import (
 )
 from focuscrawl.critic.training import parse_topic_name, train_critic, train_few_shot
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import read_text
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
@@ -269,11 +269,9 @@ def _create_crawl_folder(folder: str | Path, seeds: Sequence[str], *, resume: bo
             f"folder {folder} contains a crawl already: read its pages with --web "
             f"{folder / _RECORDING}, or name another folder with --crawl-dir"
         )
-    try:
+    with reporting_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / _SEEDS, "\n".join(seeds))
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
 
 

@@ -22,21 +22,19 @@ from focuscrawl.cli.critic_examples import (
 )
 from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import (
+from focuscrawl.feedback.applying import apply_definition, check_applicable, load_crawl_definition
+from focuscrawl.feedback.suggestions import (
     DEFAULT_KIND,
     KINDS,
-    RECORD_FILE,
-    Teacher,
-    TeacherSession,
-    apply_definition,
-    check_applicable,
+    neighbour_sources,
     read_judgements,
+    read_verdict,
     suggest,
+    suggest_neighbours,
     write_questions,
 )
-from focuscrawl.feedback.applying import load_crawl_definition
-from focuscrawl.feedback.suggestions import neighbour_sources, read_verdict, suggest_neighbours
-from focuscrawl.feedback.teacher import KEY_VARIABLE
+from focuscrawl.feedback.teacher import KEY_VARIABLE, Teacher
+from focuscrawl.feedback.teaching import RECORD_FILE, TeacherSession
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
@@ -54,7 +52,7 @@ from focuscrawl.webs.opening import open_webs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from focuscrawl.feedback import Suggestion
+    from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.topics import TopicDefinition
 
 

@@ -14,7 +14,7 @@ from focuscrawl.cli.common_options import history_progress_bar, run_crawl
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.files import reporting_write_errors, update_lock
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import whole_number
 from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, add_crawl
@@ -271,12 +271,8 @@ def _critic_of(known: Knowledge) -> str:
 def _lock_recrawl(path: Path) -> Iterator[None]:
     """Allow one recrawl of a topic at a time: cron jobs may overlap."""
     is_new_folder = not path.parent.exists()
-    try:
+    with reporting_write_errors(path, "name another file with --knowledge"):
         path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written ({error.strerror}): name another file with --knowledge"
-        ) from None
     busy = f"another recrawl with {path} is running: wait for its end, or name another file"
     try:
         # the lock of the knowledge file itself is needed at the end, to add the crawl

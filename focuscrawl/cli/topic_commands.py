@@ -30,7 +30,7 @@ from focuscrawl.cli.critic_examples import (
     warn_of_missing_embeddings,
 )
 from focuscrawl.cli.feedback_commands import apply, mark, neighbours_command, suggest_command
-from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
+from focuscrawl.completeness.recall_estimate import MIN_TARGETS, split_examples
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic

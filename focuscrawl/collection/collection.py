@@ -10,7 +10,7 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.collection.origin import Origin, find_answer, read_robots_signals
-from focuscrawl.completeness.target_recall import TargetCounts
+from focuscrawl.completeness.recall_estimate import TargetCounts
 from focuscrawl.crawl.duplicates import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import open_page_webs
 from focuscrawl.errors import UserError

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.completeness.target_recall import MIN_TARGETS, split_examples
+from focuscrawl.completeness.recall_estimate import MIN_TARGETS, split_examples
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.phrase_model import parse_phrases

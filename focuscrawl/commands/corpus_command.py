@@ -20,6 +20,7 @@ from focuscrawl.collection.corpus_folder import CorpusFolder, CorpusOrder
 from focuscrawl.collection.export_files import base_name, check_output
 from focuscrawl.commands.corpus_topic import CorpusTopic
 from focuscrawl.commands.plan import make_plan, print_plan
+from focuscrawl.completeness.recall_estimate import MIN_TARGETS
 from focuscrawl.completeness.stop_rules import (
     RECALL_RULE_STUDY,
     STOP_EXPRESSION,
@@ -27,7 +28,6 @@ from focuscrawl.completeness.stop_rules import (
     TIME_OVER,
     check_reachable,
 )
-from focuscrawl.completeness.target_recall import MIN_TARGETS
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError

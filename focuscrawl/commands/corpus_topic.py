@@ -41,7 +41,7 @@ from focuscrawl.search import (
     judge_candidates,
     make_tuples,
 )
-from focuscrawl.search.proposals import propose_queries, read_titles
+from focuscrawl.search.queries import propose_queries, read_titles
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, train_definition
 from focuscrawl.topics.definition import write_definition
 from focuscrawl.webs import open_web

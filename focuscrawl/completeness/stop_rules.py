@@ -6,12 +6,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness.target_recall import targets_needed
+from focuscrawl.completeness.recall_estimate import targets_needed
 from focuscrawl.foundation.user_input import ValueParser
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import RecallEstimate
-    from focuscrawl.completeness.target_recall import TargetCounts
+    from focuscrawl.completeness.recall_estimate import RecallEstimate, TargetCounts
 
 
 #: stop reasons, one for each kind of rule

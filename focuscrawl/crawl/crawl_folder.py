@@ -19,6 +19,7 @@ from focuscrawl.foundation.files import (
     is_locked,
     open_nofollow,
     refuse_link,
+    reporting_write_errors,
     update_lock,
     write_atomically,
 )
@@ -121,14 +122,10 @@ class CrawlFolder:
         UserError
             The folder is locked by a running crawl, or cannot be written.
         """
-        try:
+        advice = "change the permissions, or name another crawl_dir"
+        with reporting_write_errors(f"crawl_dir {self.path}", advice):
             self.path.mkdir(parents=True, exist_ok=True)
             self.acquire()
-        except OSError as error:
-            raise UserError(
-                f"crawl_dir {self.path} cannot be written ({error.strerror}): change the "
-                "permissions, or name another crawl_dir"
-            ) from None
 
     @property
     def in_use(self) -> bool:
@@ -278,11 +275,6 @@ class FileControl:
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        try:
-            with update_lock(self._path):
-                yield
-        except OSError as error:
-            raise UserError(
-                f"{self._path} cannot be written ({error.strerror}): run this command as the user "
-                "who runs the crawl"
-            ) from None
+        advice = "run this command as the user who runs the crawl"
+        with reporting_write_errors(self._path, advice), update_lock(self._path):
+            yield

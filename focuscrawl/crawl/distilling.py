@@ -25,7 +25,7 @@ from focuscrawl.distiller import (
     resolve_aliases,
     top_pages,
 )
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.store import RevisitRow, VisitRecord
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
@@ -33,8 +33,6 @@ from focuscrawl.store.schema import QUEUED
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
@@ -57,13 +55,13 @@ _INTERVAL_SHARE = 5  # at most one in five fetches is raised, and at most one in
 class DistillerInput(NamedTuple):
     """Input of the distiller: fetched pages with their links; hosts and referrers of all URLs."""
 
-    page: NDArray[np.int64]
-    relevance: NDArray[np.float64]
-    repeats: NDArray[np.int64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    host: NDArray[np.int64]
-    referrer: NDArray[np.int64]
+    page: Ints
+    relevance: Floats
+    repeats: Ints
+    source: Ints
+    target: Ints
+    host: Ints
+    referrer: Ints
 
 
 class DistillerResult(NamedTuple):
@@ -71,7 +69,7 @@ class DistillerResult(NamedTuple):
 
     scores: HubScores
     hubs: list[int]  # URL ids of the top hubs, best first
-    unfetched_targets: NDArray[np.int64]  # URL ids of their unfetched links, best first
+    unfetched_targets: Ints  # URL ids of their unfetched links, best first
     links: int
     rule: str
 

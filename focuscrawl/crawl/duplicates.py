@@ -193,8 +193,7 @@ def _murmur_finalizer(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
     # the finalizer of MurmurHash3: every bit depends on all bits
     numbers = (numbers ^ (numbers >> np.uint32(16))) * np.uint32(0x85EBCA6B)
     numbers = (numbers ^ (numbers >> np.uint32(13))) * np.uint32(0xC2B2AE35)
-    mixed: NDArray[np.uint32] = numbers ^ (numbers >> np.uint32(16))
-    return mixed
+    return numbers ^ (numbers >> np.uint32(16))
 
 
 class MinHashIndex:

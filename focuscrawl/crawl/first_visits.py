@@ -20,11 +20,10 @@ from focuscrawl.strategies import JudgedPage
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from numpy.typing import NDArray
-
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.page import PageView
     from focuscrawl.page.metadata import LanguageFilter
     from focuscrawl.strategies import Expansion, Strategy
@@ -38,7 +37,7 @@ class Verdict(NamedTuple):
     """The critic's judgement of a page."""
 
     relevance: float  # 0 if the crawl does not accept the page's language
-    probabilities: NDArray[np.float64] | None  # posteriors of the critic's classes
+    probabilities: Floats | None  # posteriors of the critic's classes
     topic: str | None  # most probable class
     other_language: str | None = None  # language that the crawl does not accept
 

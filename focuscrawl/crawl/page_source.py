@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
 
@@ -74,9 +73,9 @@ class ReadPage(NamedTuple):
     """A page that was read again, with only the links that lead to URLs of the crawl."""
 
     view: PageView
-    links: NDArray[np.int64]  # positions of these links among all links of the page
-    targets: NDArray[np.int64]  # URL ids of their targets
-    probabilities: NDArray[np.float64] | None  # posteriors of the classes, if requested
+    links: Ints  # positions of these links among all links of the page
+    targets: Ints  # URL ids of their targets
+    probabilities: Floats | None  # posteriors of the classes, if requested
 
 
 class PageSource:
@@ -92,7 +91,7 @@ class PageSource:
 
     def read(
         self, url_id: int, digest: bytes, targets: Sequence[int] = ()
-    ) -> tuple[PageView, NDArray[np.int64]] | None:
+    ) -> tuple[PageView, Ints] | None:
         """Read the version of a page that was fetched during the crawl.
 
         Parameters
@@ -132,7 +131,7 @@ class PageSource:
             return ReadPage(view, links, targets[links], None if judged is None else judged[0])
         return None
 
-    def _links(self, web: Web, view: PageView, targets: Sequence[int]) -> NDArray[np.int64] | None:
+    def _links(self, web: Web, view: PageView, targets: Sequence[int]) -> Ints | None:
         """Return the positions of the links to ``targets``, a subsequence of the page's links."""
         written = view.links.urls
         resolved = web.resolve(written)

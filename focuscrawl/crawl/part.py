@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from focuscrawl.crawl.visit import PageVisit
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.store.history import StoredFetch
 
 POLL_INTERVAL = 0.002  # seconds between polls of a background thread
@@ -32,8 +30,8 @@ class RestoredFetch:
     stored: StoredFetch
     is_duplicate: bool
     last_of_seq: bool
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    urls: Ints
+    scores: Floats
 
 
 class Part:

@@ -18,12 +18,11 @@ from focuscrawl.store.history import History
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.crawl.crawl_folder import CrawlFolder
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.crawl_config import CrawlConfig
+    from focuscrawl.foundation.arrays import Floats
 
 
 #: kind of the event that known pages were queued
@@ -47,9 +46,7 @@ class KnownPages:
         like any other page, without conditional requests.
     """
 
-    def __init__(
-        self, knowledge: Knowledge, urls: UrlTable, worth: NDArray[np.float64] | None = None
-    ) -> None:
+    def __init__(self, knowledge: Knowledge, urls: UrlTable, worth: Floats | None = None) -> None:
         self._knowledge = knowledge
         self._urls = urls
         self._worth = worth
@@ -64,7 +61,7 @@ class KnownPages:
         """Return the relevance of a page according to earlier crawls; 0 for an unknown page."""
         return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
 
-    def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
+    def scores(self, urls: Sequence[str]) -> Floats:
         """Return the scores of URLs according to earlier crawls; NaN for unknown URLs."""
         if self._worth is None:
             return self._knowledge.relevance(urls)

@@ -27,12 +27,11 @@ from focuscrawl.strategies import StoredPage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.crawl.crawl_folder import CrawlFolder
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.frontier import Frontier
     from focuscrawl.store import CrawlStore
     from focuscrawl.store.history import StoredFetch
@@ -492,7 +491,7 @@ def _restore_fetches(crawl: CrawlState, history: History) -> None:
 
 def _observe(
     strategy: Strategy, fetch: StoredFetch, consecutive_failures: list[str]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[Ints, Floats]:
     """Report a stored fetch to a strategy; skip single fetches for which the strategy fails."""
     try:
         if not fetch.is_revisit:
@@ -509,9 +508,7 @@ def _observe(
     return scores
 
 
-def restore_links(
-    strategy: Strategy, fetch: StoredFetch
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def restore_links(strategy: Strategy, fetch: StoredFetch) -> tuple[Ints, Floats]:
     """Pass the stored links of a fetch to a strategy; return the ids and scores of the targets."""
     if not fetch.links and fetch.memo is None:
         return _NO_SCORES

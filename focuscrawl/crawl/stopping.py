@@ -16,8 +16,7 @@ from focuscrawl.crawl.target_pages import TargetPages, read_targets
 from focuscrawl.critic.protocol import RELEVANT
 
 if TYPE_CHECKING:
-    from focuscrawl.completeness.recall_estimate import RecallEstimate
-    from focuscrawl.completeness.target_recall import TargetCounts
+    from focuscrawl.completeness.recall_estimate import RecallEstimate, TargetCounts
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit

@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from focuscrawl.completeness.recall_estimate import MIN_TARGETS, TargetCounts
 from focuscrawl.completeness.stop_rules import check_reachable
-from focuscrawl.completeness.target_recall import MIN_TARGETS, TargetCounts
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError

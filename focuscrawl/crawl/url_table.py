@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.foundation.urls import host
 from focuscrawl.frontier import NameTable
 from focuscrawl.store import NewUrl
@@ -17,8 +17,6 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-    from numpy.typing import NDArray
 
     from focuscrawl.frontier import Frontier
     from focuscrawl.store import VisitRecord
@@ -136,14 +134,14 @@ class UrlTable:
             for column in (self._host, self._depth, self._referrer, self._score, self._state):
                 column.grow(length + length // 8 + 64)
 
-    def queued(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    def queued(self) -> tuple[Ints, Ints, Floats]:
         """Return ids, host ids and scores of all queued URLs; the score of start pages is inf."""
         urls = np.flatnonzero(self._state.data[: len(self._urls)] == QUEUED)
         scores = self._score.data[urls]
         scores[np.isnan(scores)] = np.inf
         return urls, self._host.data[urls].astype(np.int64), scores
 
-    def host_ids(self) -> NDArray[np.int64]:
+    def host_ids(self) -> Ints:
         """Return the ids of the hosts of URLs."""
         return self._host.data[: len(self._urls)].astype(np.int64)
 
@@ -151,7 +149,7 @@ class UrlTable:
         """Return the host names in the order of their ids, from the id `first` on."""
         return [self._hosts[host_id] for host_id in range(first, len(self._hosts))]
 
-    def referrer_ids(self) -> NDArray[np.int64]:
+    def referrer_ids(self) -> Ints:
         """Return for each URL the id of the page on which it was found; -1 for a start page."""
         return self._referrer.data[: len(self._urls)].copy()
 
@@ -189,9 +187,7 @@ class UrlTable:
         """Set the score of a URL that this crawl may not fetch (see `is_own`)."""
         self._score.data[url_id] = score
 
-    def queueable(
-        self, url_ids: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> Iterator[tuple[int, float]]:
+    def queueable(self, url_ids: Ints, scores: Floats) -> Iterator[tuple[int, float]]:
         """Iterate over (id, new score) of those URLs that were neither fetched nor excluded."""
         state = self._state.data[url_ids]
         can_queue = (state != FETCHED) & (state != EXCLUDED)

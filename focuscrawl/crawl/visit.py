@@ -13,10 +13,9 @@ from focuscrawl.page.parse import parse_selector
 from focuscrawl.store import AnswerRow, PageRow
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from parsel import Selector
 
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.page import PageView
     from focuscrawl.store.schema import LinkRow
 
@@ -167,7 +166,7 @@ class PageVisit(Visit):
         self.is_refetch = fetch.is_refetch
         self.download = download
         self.view: PageView | None = None
-        self.probabilities: NDArray[np.float64] | None = None
+        self.probabilities: Floats | None = None
         self.refresh: str | None = None
         self.follows_redirect = True
         self.noindex = False

@@ -42,13 +42,12 @@ from focuscrawl.webs.web_protocol import read_page
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.example_checks import FewExamplesReport, ShareEstimate, UrlBag
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import CustomCritic
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
@@ -135,7 +134,7 @@ def check_classes(
     kept = _keep_readable(known, [bag is not None for bag in found], skipped, web)
     truth = np.array([model.classes.index(leaf_of[label.topic] or "") for label in kept])
 
-    def probabilities(calibration: Calibration | None) -> NDArray[np.float64]:
+    def probabilities(calibration: Calibration | None) -> Floats:
         return np.exp(model.log_posteriors(bags, calibration))
 
     given = {"raw": probabilities(None)}
@@ -223,11 +222,8 @@ def _keep_readable(
 
 
 def _judge_pages(
-    critic: CustomCritic,
-    web: Web,
-    urls: Sequence[str],
-    progress: Progress,
-) -> tuple[list[bool], NDArray[np.float64]]:
+    critic: CustomCritic, web: Web, urls: Sequence[str], progress: Progress
+) -> tuple[list[bool], Floats]:
     """Judge pages by a user's callable, which may use more than their words."""
     readable: list[bool] = []
     found = [np.zeros(0)]
@@ -243,9 +239,9 @@ def _build_report(
     *,
     classes: Sequence[str],
     urls: Sequence[str],
-    truth: NDArray[np.int64],
-    verdict: NDArray[np.int64],
-    probability: NDArray[np.float64],
+    truth: Ints,
+    verdict: Ints,
+    probability: Floats,
     reliability: dict[str, Reliability],
     skipped: Counter[str],
 ) -> CheckReport:
@@ -507,8 +503,8 @@ class Quality:
     def _from_judgements(
         cls,
         urls: Sequence[str],
-        relevance: NDArray[np.float64],
-        truth: NDArray[np.bool_],
+        relevance: Floats,
+        truth: Bools,
         *,
         labels: Sequence[str],
         change: Comparison | None,
@@ -582,12 +578,10 @@ def _changed_sides(
     )
 
 
-def _relevance(
-    critic: TrainedCritic, topics: Sequence[str], bags: Sequence[Bag]
-) -> NDArray[np.float64]:
+def _relevance(critic: TrainedCritic, topics: Sequence[str], bags: Sequence[Bag]) -> Floats:
     log = critic.model.log_posteriors(bags, critic.calibration if critic.calibrated else None)
     marked = np.array([lies_under(path, topics) for path in critic.model.classes])
-    relevance: NDArray[np.float64] = np.minimum(np.exp(log)[:, marked].sum(axis=1), 1.0)
+    relevance: Floats = np.minimum(np.exp(log)[:, marked].sum(axis=1), 1.0)
     return relevance
 
 
@@ -595,8 +589,8 @@ def _compare(
     previous: TrainedCritic | None,
     topics: Sequence[str],
     pages: Sequence[UrlBag],
-    now: NDArray[np.bool_],
-    truth: NDArray[np.bool_],
+    now: Bools,
+    truth: Bools,
 ) -> Comparison | None:
     """Compare with the previous critic on pages that are not its examples; None without such."""
     known = {url for url, _ in previous.examples} if previous else set()

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy import sparse
 
+    from focuscrawl.foundation.arrays import Floats, Ints
+
 
 #: count of each word of a page, title and text [A02 section 2.3]
 Bag = Mapping[str, int]
@@ -31,19 +33,19 @@ class BagRows(NamedTuple):
     """
 
     ids: NDArray[np.integer]
-    counts: NDArray[np.float64]
+    counts: Floats
     starts: NDArray[np.integer]
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def lengths(self) -> NDArray[np.float64]:
+    def lengths(self) -> Floats:
         """Return the number of known words of each page, float64 (n_rows,)."""
         total = np.concatenate(([0.0], np.cumsum(self.counts)))
-        lengths: NDArray[np.float64] = total[self.starts[1:]] - total[self.starts[:-1]]
+        lengths: Floats = total[self.starts[1:]] - total[self.starts[:-1]]
         return lengths
 
-    def dot(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
+    def dot(self, weights: NDArray[np.floating]) -> Floats:
         """Return the product of the rows and `weights` (n_words, n_columns).
 
         For a page of a few hundred words, picking the weights of the words is faster than building
@@ -106,8 +108,8 @@ class ClassCounts:
 
     classes: tuple[str, ...]
     words: tuple[str, ...]
-    counts: NDArray[np.int64]
-    pages: NDArray[np.int64]
+    counts: Ints
+    pages: Ints
 
     def __post_init__(self) -> None:
         if len(set(self.classes)) != len(self.classes) or list(self.classes) != sorted(
@@ -140,7 +142,7 @@ class TrainingRows:
     classes: tuple[str, ...]
     words: tuple[str, ...]
     matrix: sparse.csr_matrix
-    truth: NDArray[np.int64]
+    truth: Ints
 
     @classmethod
     def from_bags(cls, bags: Sequence[Bag], topics: Sequence[str]) -> TrainingRows:

@@ -15,6 +15,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Bools, Floats
+
 
 _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 
@@ -39,28 +41,24 @@ class Calibration:
         if not (self.scale > 0.0 and self.exponent >= 0.0):
             raise ValueError(f"calibration with scale {self.scale} and exponent {self.exponent}")
 
-    def __call__(
-        self, log_posteriors: NDArray[np.float64], lengths: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def __call__(self, log_posteriors: Floats, lengths: Floats) -> Floats:
         """Calibrate `log_posteriors` (n, n_classes) of pages with `lengths` (n,) known words."""
         power = self.scale * np.maximum(lengths, 1.0) ** -self.exponent
         return log_normalised(log_posteriors * np.minimum(power, 1.0)[:, None])
 
 
-def log_normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def log_normalised(weights: Floats) -> Floats:
     """Return `weights` (n, n_classes) normalised so that the exponentials of each row sum to 1.
 
     The function `scipy.special.logsumexp` would take longer than judging a small page.
     """
     shifted = weights - weights.max(axis=1, keepdims=True)
-    normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    normalised: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return normalised
 
 
 def fit_calibration(
-    log_posteriors: NDArray[np.float64],
-    lengths: NDArray[np.float64],
-    truth: NDArray[np.integer],
+    log_posteriors: Floats, lengths: Floats, truth: NDArray[np.integer]
 ) -> Calibration:
     """Fit the calibration's scale and exponent by maximum likelihood on held-out pages.
 
@@ -80,7 +78,7 @@ def fit_calibration(
     target = np.full((n, n_classes), doubt / max(n_classes - 1, 1))
     target[np.arange(n), truth] = 1.0 - doubt
 
-    def loss(parameters: NDArray[np.float64]) -> float:
+    def loss(parameters: Floats) -> float:
         candidate = Calibration(float(np.exp(parameters[0])), float(parameters[1]))
         return float(-(target * candidate(log_posteriors, lengths)).sum() / n)
 
@@ -124,9 +122,7 @@ class Reliability:
     bins: tuple[Bin, ...]
 
 
-def reliability_of_classes(
-    probabilities: NDArray[np.float64], truth: NDArray[np.integer]
-) -> Reliability:
+def reliability_of_classes(probabilities: Floats, truth: NDArray[np.integer]) -> Reliability:
     """Measure predicted class probabilities (n_pages, n_classes) against the true classes.
 
     The Brier score is the sum of the squared errors over the classes, in [0, 2]. The table of
@@ -140,18 +136,14 @@ def reliability_of_classes(
     return _table(float(brier), probabilities.max(axis=1), right)
 
 
-def reliability_of_relevance(
-    relevance: NDArray[np.float64], truth: NDArray[np.bool_]
-) -> Reliability:
+def reliability_of_relevance(relevance: Floats, truth: Bools) -> Reliability:
     """Measure predicted relevance (n_pages,) against labels; the Brier score is in [0, 1]."""
     from sklearn.metrics import brier_score_loss  # noqa: PLC0415
 
     return _table(float(brier_score_loss(truth, relevance)), relevance, truth)
 
 
-def _table(
-    brier: float, confidence: NDArray[np.float64], true: NDArray[np.bool_], n_bins: int = 10
-) -> Reliability:
+def _table(brier: float, confidence: Floats, true: Bools, n_bins: int = 10) -> Reliability:
     # scikit-learn's `calibration_curve` does not return the number of judgements of a bin
     number = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
     bins = tuple(

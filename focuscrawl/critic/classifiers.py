@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.languages import LanguageShares
     from focuscrawl.critic.page_vectors import PageRows, PageVectors
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 _INVERSE_PENALTY = 10.0  # scikit-learn's C, for L2 regularisation of logistic regression
 
@@ -69,13 +70,13 @@ class NaiveBayes:
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return log Pr(class|page) for each page and class, float64 (n_bags, n_classes)."""
         rows = self._vocabulary.transform(to_terms(bags, self.languages))
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
-    def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
+    def log_posteriors_of_rows(self, rows: BagRows) -> Floats:
         """Return log Pr(class|page) of pages converted with this model's vocabulary."""
         return log_normalised(rows.dot(self._weights) + self._prior)
 
@@ -114,14 +115,13 @@ class HierarchicalNaiveBayes(NaiveBayes):
         ends = np.cumsum([0, *map(len, nodes)]).tolist()
         self._nodes = [slice(start, end) for start, end in pairwise(ends)]
 
-    def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
+    def log_posteriors_of_rows(self, rows: BagRows) -> Floats:
         """Return log Pr(class|page) of pages converted with this model's vocabulary."""
         steps = rows.dot(self._weights) + self._prior
         for node in self._nodes:
             steps[:, node] = log_normalised(steps[:, node])
         # the log-posterior of a leaf is the sum over its ancestors' nodes
-        posteriors: NDArray[np.float64] = steps @ self._leaf_members
-        return posteriors
+        return steps @ self._leaf_members
 
 
 #: naive Bayes models by the name of their kind
@@ -130,7 +130,7 @@ KINDS: dict[str, type[NaiveBayes]] = {
 }
 
 
-def log_theta(counts: NDArray[np.number]) -> NDArray[np.float64]:
+def log_theta(counts: NDArray[np.number]) -> Floats:
     """Return the log-probability of each word in each class, Laplace-smoothed [A02 equation 1].
 
     Parameters
@@ -145,13 +145,13 @@ def log_theta(counts: NDArray[np.number]) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.log((1.0 + counts) / np.maximum(total, 1)))
 
 
-def _log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64]:
+def _log_prior(pages: Ints, *, uniform: bool) -> Floats:
     weight = np.ones(len(pages)) if uniform else pages.astype(np.float64)
-    prior: NDArray[np.float64] = np.log(weight / weight.sum())
+    prior: Floats = np.log(weight / weight.sum())
     return prior
 
 
-def sibling_groups(classes: Sequence[str]) -> list[NDArray[np.bool_]]:
+def sibling_groups(classes: Sequence[str]) -> list[Bools]:
     """List the nodes of the topic tree that have several children, from the root down.
 
     A node with a single child is left out, because the child has the same probability as its
@@ -190,10 +190,10 @@ class LinearModel(NamedTuple):
     """
 
     classes: tuple[str, ...]
-    weights: NDArray[np.float64]
-    intercept: NDArray[np.float64]
+    weights: Floats
+    intercept: Floats
 
-    def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
+    def log_posteriors(self, pages: sparse.csr_matrix) -> Floats:
         """Return log Pr(class|page) of page vectors (see `as_matrix`), (n_pages, n_classes)."""
         return _log_posteriors(pages @ self.weights + self.intercept)
 
@@ -238,7 +238,7 @@ class LogisticModel:
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return log Pr(class|page) for each page and class, float64 (n_bags, n_classes)."""
         rows = self.vectors.transform(bags)
         logits = rows.words.dot(self._word_weights)
@@ -248,13 +248,13 @@ class LogisticModel:
             return posteriors
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
-    def marked_link_classes(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def marked_link_classes(self, marked: Bools) -> Bools:
         """Return which classes of the link text model are at or below the `marked` classes."""
         topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
         return np.array([lies_under(path, topics) for path in self.link_model.classes], np.bool_)
 
 
-def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_posteriors(logits: Floats) -> Floats:
     if logits.shape[1] == 1:
         logits = np.hstack([np.zeros_like(logits), logits])
     return log_normalised(logits)
@@ -273,7 +273,7 @@ def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
 def fit_logistic(
     pages: sparse.csr_matrix,
     topics: Sequence[str] | NDArray[np.str_],
-    weight: NDArray[np.float64] | None = None,
+    weight: Floats | None = None,
 ) -> LinearModel:
     """Fit a linear classifier to labelled pages by logistic regression.
 
@@ -291,7 +291,7 @@ def fit_logistic(
     return LinearModel(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
 
 
-def fit_scale(log_posteriors: NDArray[np.float64], truth: NDArray[np.integer]) -> float:
+def fit_scale(log_posteriors: Floats, truth: NDArray[np.integer]) -> float:
     """Return the factor for the log-odds that maximises the likelihood of held-out pages.
 
     Parameters

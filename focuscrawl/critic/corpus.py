@@ -8,9 +8,9 @@ import sqlite3
 import zlib
 from contextlib import closing, suppress
 from importlib import resources
-from itertools import chain, islice, pairwise
+from itertools import chain, pairwise
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
+T = TypeVar("T")
 
 _BATCH = 32  # pages of a parsing task: smooth progress at little overhead
 _PROCESSES = 2
@@ -65,22 +66,39 @@ def read_bags(
         bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
         missing = [url for url in dict.fromkeys(urls) if url not in bags]
         progress.advance(len(urls) - len(missing))
-        from joblib import Parallel, delayed  # noqa: PLC0415
-
-        # a child process has one core, and would wait minutes for idle workers at its exit
-        is_parallel = len(missing) >= _MIN_PARALLEL_PAGES and parent_process() is None
-        parallel = Parallel(n_jobs=_PROCESSES if is_parallel else 1, return_as="generator")
-        tasks = (
-            delayed(_parse_bags)(batch, [HtmlAnswer.from_answer(web.fetch(url)) for url in batch])
-            for batch in _batches(missing)
-        )
-        with safe_python_path():
-            for found in parallel(tasks):
-                cache.put(found)
-                bags.update(found)
-                progress.advance(len(found))
+        for found in process_pages(web, missing, _parse_bags, _PROCESSES):
+            cache.put(found)
+            bags.update(found)
+            progress.advance(len(found))
         progress.advance(sum(url not in bags for url in missing))
     return [bags.get(url) for url in urls]
+
+
+def process_pages(
+    web: Web,
+    urls: Sequence[str],
+    work: Callable[[Sequence[str], list[HtmlAnswer | None]], T],
+    processes: int,
+) -> Iterator[T]:
+    """Yield the results of `work` for batches of pages, from child processes if there are many.
+
+    Parameters
+    ----------
+    work : callable
+        Takes the URLs of a batch and the pages, with None for a response that is no page.
+    """
+    from joblib import Parallel, delayed  # noqa: PLC0415
+
+    # a child process has one core, and would wait minutes for idle workers at its exit
+    is_parallel = len(urls) >= _MIN_PARALLEL_PAGES and parent_process() is None
+    parallel = Parallel(n_jobs=processes if is_parallel else 1, return_as="generator")
+    batches = (urls[start : start + _BATCH] for start in range(0, len(urls), _BATCH))
+    tasks = (
+        delayed(work)(batch, [HtmlAnswer.from_answer(web.fetch(url)) for url in batch])
+        for batch in batches
+    )
+    with safe_python_path():
+        yield from parallel(tasks)
 
 
 class FoundPage(NamedTuple):
@@ -134,13 +152,7 @@ def _follow_redirects(web: Web, url: str) -> str:
     return url
 
 
-def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(urls)
-    while batch := list(islice(rest, _BATCH)):
-        yield batch
-
-
-def _parse_bags(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
+def _parse_bags(urls: Sequence[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
     """Count the words of pages; pages that exceed a parse limit are left out and not cached."""
     views = [None if page is None else page.parse() for page in pages]
     return {

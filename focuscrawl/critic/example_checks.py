@@ -24,12 +24,12 @@ from focuscrawl.foundation.urls import host
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
     from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.focused_critic import TopicModel, TrainedCritic
     from focuscrawl.critic.page_vectors import PageVectors
+    from focuscrawl.foundation.arrays import Bools, Floats
 
     UrlBag = tuple[str, Bag]
 
@@ -162,7 +162,7 @@ def assess_few_shot(
     )
 
 
-def _to_relevance(log_odds: NDArray[np.float64]) -> list[float]:
+def _to_relevance(log_odds: Floats) -> list[float]:
     relevance: list[float] = (0.5 + 0.5 * np.tanh(log_odds / 2.0)).tolist()
     return relevance
 
@@ -179,7 +179,7 @@ def score_held_out(
     bad: Sequence[Bag],
     others: Sequence[Bag],
     topic: str,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], Cohesion | None]:
+) -> tuple[Floats, Floats, Cohesion | None]:
     """Score example pages by cross-validation or, if they are too few, by the trained critic.
 
     Returns
@@ -209,9 +209,9 @@ def score_held_out(
 class HeldOutLogOdds(NamedTuple):
     """Log-odds of relevance of held-out training pages, in arrays float64 (n_pages,)."""
 
-    good: NDArray[np.float64]
-    bad: NDArray[np.float64]
-    unlabelled: NDArray[np.float64]
+    good: Floats
+    bad: Floats
+    unlabelled: Floats
 
 
 def cross_validate_few_shot(
@@ -279,22 +279,22 @@ def measure_cohesion(vectors: PageVectors, pages: TrainingPages) -> Cohesion:
     )
 
 
-def _cosines(good: sparse.csr_matrix, unlabelled: sparse.csr_matrix) -> NDArray[np.float64]:
+def _cosines(good: sparse.csr_matrix, unlabelled: sparse.csr_matrix) -> Floats:
     centre = np.asarray(unlabelled.mean(axis=0)).ravel()
     along = good @ centre
     products = (good @ good.T).toarray() - along[:, None] - along + centre @ centre
     length = np.sqrt(np.maximum(np.diag(products), 1e-12))
-    cosines: NDArray[np.float64] = products / length[:, None] / length
+    cosines: Floats = products / length[:, None] / length
     return cosines
 
 
-def _split_in_two(cosines: NDArray[np.float64], min_silhouette: float) -> NDArray[np.bool_] | None:
+def _split_in_two(cosines: Floats, min_silhouette: float) -> Bools | None:
     """Return which examples are in the first of two groups; None if the examples are one group."""
     from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
     from sklearn.metrics import silhouette_score  # noqa: PLC0415
 
     groups = KMeans(2, n_init=10, random_state=0).fit_predict(cosines)
-    first: NDArray[np.bool_] = groups == groups[0]
+    first: Bools = groups == groups[0]
     if (
         min(first.sum(), (~first).sum()) < _MIN_GROUP_PAGES
         or cosines[first][:, ~first].mean() >= 0.0
@@ -310,10 +310,7 @@ def _split_in_two(cosines: NDArray[np.float64], min_silhouette: float) -> NDArra
 
 
 def _distinctive_words(
-    vectors: PageVectors,
-    good: sparse.csr_matrix,
-    unlabelled: sparse.csr_matrix,
-    group: NDArray[np.bool_],
+    vectors: PageVectors, good: sparse.csr_matrix, unlabelled: sparse.csr_matrix, group: Bools
 ) -> tuple[str, ...]:
     """Return the words that are more frequent in a group than elsewhere."""
     means = [np.asarray(rows.mean(axis=0)).ravel() for rows in (good[~group], unlabelled)]
@@ -375,7 +372,7 @@ def estimate_share(hits: int, pages: int) -> ShareEstimate:
     return _with_interval(hits / pages, pages)
 
 
-def estimate_recall(log_odds: NDArray[np.float64]) -> ShareEstimate:
+def estimate_recall(log_odds: Floats) -> ShareEstimate:
     """Estimate a critic's recall, the share of relevant pages that the critic judges relevant.
 
     Parameters

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.languages import LanguageShares
-    from focuscrawl.foundation.arrays import Ints
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 
 #: mean and standard deviation of the cosines of pages with a query, by words and by embeddings.
@@ -92,13 +92,13 @@ class Scorer(NamedTuple):
     threshold : score at which the relevance is 1/2
     """
 
-    weights: NDArray[np.float64]
+    weights: Floats
     intercept: float
     threshold: float = _MAX_THRESHOLD
 
-    def log_odds(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
+    def log_odds(self, pages: sparse.csr_matrix) -> Floats:
         """Return the log-odds of relevance of each page, float64 (n_pages,)."""
-        above: NDArray[np.float64] = pages @ self.weights + self.intercept
+        above: Floats = pages @ self.weights + self.intercept
         return _SLOPE * (above - self.threshold)
 
     def linear(self, topic: str) -> LinearModel:
@@ -333,9 +333,7 @@ class _ScorerTraining:
         """Return whether the scores of the unlabelled pages differ enough to rank the pages."""
         return bool((self._pages[: self._n] @ scorer.weights).std() > _MIN_SEPARATION)
 
-    def _standardised(
-        self, weights: NDArray[np.float64], min_spread: float = _MIN_SPREAD
-    ) -> Scorer:
+    def _standardised(self, weights: Floats, min_spread: float = _MIN_SPREAD) -> Scorer:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), min_spread)
         return Scorer(weights / spread, -float(odds.mean()) / spread)
@@ -374,9 +372,7 @@ def cluster_pages(pages: sparse.csr_matrix, random_state: int = 0) -> Ints:
     return clusters
 
 
-def _query_weights(
-    vectors: PageVectors, phrases: Sequence[Sequence[str]]
-) -> list[NDArray[np.float64]]:
+def _query_weights(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[Floats]:
     """Return the weights that compute the cosine with a query: by words, and by embeddings."""
     bags = [
         {form: 1 for word in phrase for form in word_forms(word, vectors.languages)}

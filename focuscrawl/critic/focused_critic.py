@@ -17,11 +17,10 @@ from focuscrawl.foundation.urls import host
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.languages import LanguageShares
+    from focuscrawl.foundation.arrays import Bools, Floats
     from focuscrawl.page.view import PageView
 
 
@@ -53,7 +52,7 @@ class TopicModel(Protocol):
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return log Pr(class|page) for each page and class, float64 (n_bags, n_classes)."""
         ...
 
@@ -75,7 +74,7 @@ class FocusedCritic:
     """
 
     model: TopicModel
-    marked: NDArray[np.bool_]
+    marked: Bools
     examples: tuple[str, ...]
     fingerprint: str
     calibration: Calibration | None = None
@@ -198,13 +197,13 @@ def count_main_words(page: PageView) -> dict[str, int]:
     return {words.distinct[i]: int(times[i]) for i in (times > 0).nonzero()[0].tolist()}
 
 
-def _log_odds(relevance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_odds(relevance: Floats) -> Floats:
     bounded = relevance.clip(1e-12, 1.0 - 1e-12)
-    odds: NDArray[np.float64] = np.log(bounded) - np.log1p(-bounded)
+    odds: Floats = np.log(bounded) - np.log1p(-bounded)
     return odds
 
 
-def _to_judgement(log_posteriors: NDArray[np.float64], marked: NDArray[np.bool_]) -> Judgement:
+def _to_judgement(log_posteriors: Floats, marked: Bools) -> Judgement:
     probabilities = np.exp(log_posteriors)
     # rounding errors can make the sum of posteriors exceed 1
     relevance = np.minimum(probabilities[:, marked].sum(axis=1), 1.0)

@@ -27,9 +27,8 @@ from focuscrawl.page.words import count_words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.foundation.arrays import Floats
 
     #: language codes and their shares of the pages; the shares add up to 1
     LanguageShares = tuple[tuple[str, float], ...]
@@ -198,11 +197,11 @@ def is_ngram(term: str) -> bool:
     return term.startswith(_NGRAM_MARK)
 
 
-def page_frequency(words: Sequence[str], languages: LanguageShares) -> NDArray[np.float64]:
+def page_frequency(words: Sequence[str], languages: LanguageShares) -> Floats:
     """Return the probability that a page of 500 words contains each word, float64 (n_words,)."""
     frequency = _term_frequencies(languages)
     each = np.array([frequency.get(word, 0.0) for word in words])
-    share: NDArray[np.float64] = -np.expm1(-_PAGE_WORDS * each)
+    share: Floats = -np.expm1(-_PAGE_WORDS * each)
     return share
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.languages import LanguageShares
+    from focuscrawl.foundation.arrays import Bools, Ints
 
 
 #: two data files of the package ``wordllama``; its code is not run
@@ -56,7 +57,7 @@ class Subwords(NamedTuple):
     """
 
     ids: NDArray[np.integer]
-    starts: NDArray[np.int64]
+    starts: Ints
 
     @classmethod
     def from_lengths(cls, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> Subwords:
@@ -254,7 +255,7 @@ class _Embeddings:
         if subwords is not None:
             self._vectors[:] = self._source.embed_subwords(subwords)
 
-    def _load_missing(self, rows: BagRows, unknown: NDArray[np.bool_]) -> None:
+    def _load_missing(self, rows: BagRows, unknown: Bools) -> None:
         new = rows.ids[unknown[rows.ids]]
         if len(rows) > 1:  # a single row has no duplicates
             new = np.unique(new)

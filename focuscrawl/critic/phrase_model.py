@@ -38,11 +38,10 @@ from focuscrawl.page.words import tokenize
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.languages import LanguageShares
+    from focuscrawl.foundation.arrays import Floats
 
 #: share of the user's words among the words of a relevant page. With `PRIOR`, a long page has
 #: relevance 1/2 if one word in about 180 is the user's, for words as rare in English as "bicycle"
@@ -113,7 +112,7 @@ class PhraseModel:
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Return log Pr(class|page) for each page and class, float64 (n_bags, 2)."""
         odds = np.array([self._log_odds(bag) for bag in bags])
         posteriors = np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
@@ -137,7 +136,7 @@ class PhraseModel:
             np.log(PRIOR / (1.0 - PRIOR)) + evidence * min(1.0, EFFECTIVE_WORDS / max(length, 1))
         )
 
-    def _count_matches(self, bag: Bag) -> tuple[float, NDArray[np.float64]]:
+    def _count_matches(self, bag: Bag) -> tuple[float, Floats]:
         """Return the number of words of a page, and the count of each word of the phrases."""
         found = np.zeros(len(self._log_ratios))
         if self.languages == ENGLISH:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Bools, Floats
     from focuscrawl.page.view import PageView
 
 RELEVANT = 0.5  #: a page is relevant if its relevance is higher (methods.md 4.4)
@@ -38,8 +37,8 @@ class Judgement:
         Posterior probabilities of the critic's leaf classes, if the critic has classes.
     """
 
-    relevance: NDArray[np.float64]
-    probabilities: NDArray[np.float64] | None = None
+    relevance: Floats
+    probabilities: Floats | None = None
 
 
 class Critic(Protocol):
@@ -61,7 +60,7 @@ class Critic(Protocol):
     judge_words : callable, optional
         Takes a sequence of words, which may be "", and returns a `Judgement`. If a critic has no
         such method, each word is judged as a page.
-    marked_of_words : NDArray[np.bool_], optional
+    marked_of_words : Bools, optional
         The same as `marked` for the columns that `judge_words` returns, if they are not `classes`.
     phrase_words, example_words : callable, optional
         Return the weights, in (0, 1], of lower-case words: of the user's phrases, and of the words
@@ -69,7 +68,7 @@ class Critic(Protocol):
     """
 
     classes: tuple[str, ...]
-    marked: NDArray[np.bool_]
+    marked: Bools
     examples: tuple[str, ...]
     fingerprint: str
 

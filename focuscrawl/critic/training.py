@@ -41,9 +41,8 @@ from focuscrawl.taxonomy import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag, ClassCounts
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web
 
@@ -190,7 +189,7 @@ def train_on_bags(
 
 def held_out_posteriors(
     usable: Sequence[LabelledBag], *, kind: str, uniform_prior: bool = False, random_state: int = 0
-) -> NDArray[np.float64]:
+) -> Floats:
     """Cross-validate a critic with two or more classes; `train_on_bags` describes parameters.
 
     Returns
@@ -242,9 +241,7 @@ class _NaiveBayesTrainer:
             self._counts, uniform_prior=self._uniform_prior, languages=self._languages
         )
 
-    def cross_validate(
-        self, folds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cross_validate(self, folds: Ints) -> tuple[Floats, Floats]:
         """Return held-out log-probabilities (n, n_classes) and the words per page (n,)."""
         rows = self._rows
         held_out = np.full((len(rows), len(rows.classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
@@ -259,7 +256,7 @@ class _NaiveBayesTrainer:
             lengths[test] = part.lengths()
         return held_out, lengths
 
-    def _count(self, chosen: NDArray[np.int64] | None = None) -> ClassCounts:
+    def _count(self, chosen: Ints | None = None) -> ClassCounts:
         if self._all_words:
             return self._rows.count(chosen, min_df=1, max_df=1.0)
         return self._rows.count(chosen)
@@ -301,9 +298,7 @@ class _LogisticTrainer:
         linear = fit_logistic(self._pages, self._topics, self._weight)
         return LogisticModel(self._vectors, linear.scaled(self._scale), link_model)
 
-    def cross_validate(
-        self, folds: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def cross_validate(self, folds: Ints) -> tuple[Floats, Floats]:
         """Return scaled held-out log-probabilities (n, n_classes) and the words per page (n,)."""
         held_out = np.full((len(self.truth), len(self._classes)), _UNSEEN_CLASS_LOG_POSTERIOR)
         for fold in np.unique(folds):
@@ -317,7 +312,7 @@ class _LogisticTrainer:
         return log_normalised(held_out * self._scale), lengths
 
 
-def _assign_folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
+def _assign_folds(truth: Ints, random_state: int) -> Ints:
     """Return the fold of each page; the pages of a class are spread evenly over the folds.
 
     scikit-learn's `StratifiedKFold` rejects classes with fewer pages than folds.
@@ -334,9 +329,7 @@ def _assign_folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int
     return fold
 
 
-def _summarise(
-    held_out: NDArray[np.float64], truth: NDArray[np.int64], folds: NDArray[np.int64]
-) -> dict[str, float]:
+def _summarise(held_out: Floats, truth: Ints, folds: Ints) -> dict[str, float]:
     right = held_out.argmax(axis=1) == truth
     recall = [right[truth == label].mean() for label in np.unique(truth)]
     return {

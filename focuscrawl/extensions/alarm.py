@@ -16,14 +16,14 @@ from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.crawl_plan import start_page_warnings, start_pages
 from focuscrawl.report.outcomes import HARVEST_FELL
 from focuscrawl.report.summary import is_page, replay_harvest_monitor
-from focuscrawl.search.proposals import propose_queries, read_titles
+from focuscrawl.search.queries import propose_queries, read_titles
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.search.proposals import JudgedTitle
+    from focuscrawl.search.queries import JudgedTitle
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from focuscrawl.feedback.teacher import (
     parse_verdict,
     title_words,
 )
-from focuscrawl.foundation.files import open_nofollow
+from focuscrawl.foundation.files import open_nofollow, reporting_write_errors
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics.definition import load_base_critic
@@ -262,13 +262,13 @@ class TeacherRecord:
         at = datetime.now(UTC).isoformat(timespec="seconds")
         row = {"url": url, "verdict": _VERDICTS[verdict], **more, "at": at}
         line = json.dumps({**row, "asked": question, "page": page}) + "\n"
-        try:
-            with open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file:
-                file.write(line if self._ends_in_newline else f"\n{line}")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"{self._path} cannot be written: {error.strerror}") from None
+        with (
+            reporting_write_errors(self._path),
+            open(self._path, "a", encoding="utf-8", opener=open_nofollow) as file,
+        ):
+            file.write(line if self._ends_in_newline else f"\n{line}")
+            file.flush()
+            os.fsync(file.fileno())
         self._ends_in_newline = True
         self._read_line(line)
 

@@ -174,6 +174,16 @@ def write_atomically(path: Path, content: bytes | str) -> None:
         draft.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+@contextmanager
+def reporting_write_errors(path: str | Path, advice: str = "") -> Iterator[None]:
+    """Turn an `OSError` within the ``with`` block into a `UserError` about writing `path`."""
+    try:
+        yield
+    except OSError as error:
+        why = f" ({error.strerror}): {advice}" if advice else f": {error.strerror}"
+        raise UserError(f"{path} cannot be written{why}") from None
+
+
 def remove_stale_drafts(path: Path, *, folder: bool = False) -> None:
     """Remove drafts of the file `path` that killed processes left, and the journals of the drafts.
 

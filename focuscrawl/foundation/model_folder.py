@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import read_regular, update_lock
+from focuscrawl.foundation.files import read_regular, reporting_write_errors, update_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,7 +117,7 @@ class ModelFormat:
         manifest["files"] = {name: _sha256(content) for name, content in files.items()}
         manifest["digest"] = _digest(manifest)
         contents = {**files, MANIFEST: (json.dumps(manifest, indent=2) + "\n").encode()}
-        try:
+        with reporting_write_errors(out, "name another folder"):
             out.parent.mkdir(parents=True, exist_ok=True)
             with (
                 update_lock(out),
@@ -137,10 +137,6 @@ class ModelFormat:
                     if old.exists():
                         old.rename(out)
                     raise
-        except OSError as error:
-            raise UserError(
-                f"{out} cannot be written ({error.strerror}): name another folder"
-            ) from None
         return sum(map(len, contents.values()))
 
     def read(self, folder: Traversable, unpack: Callable[[Manifest, Files], T]) -> tuple[T, str]:

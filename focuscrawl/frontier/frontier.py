@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.frontier.hosts import NOT_QUEUED, QUEUED, Entry, Host
 
 if TYPE_CHECKING:
@@ -34,22 +34,22 @@ class SortedQueues(NamedTuple):
     runs : id, sorted keys and sorted URL ids of each host with queued URLs
     """
 
-    scores: NDArray[np.float64]
+    scores: Floats
     halvings: NDArray[np.uint8]
-    keys: NDArray[np.float64]
+    keys: Floats
     state: NDArray[np.int8]
-    runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
+    runs: list[tuple[int, Floats, Ints]]
 
     @classmethod
     def sort(
         cls,
-        present: NDArray[np.float64],
+        present: Floats,
         halvings: NDArray[np.uint8],
         state: NDArray[np.int8],
         host_of: NDArray[np.int32],
         *,
-        urls: NDArray[np.int64],
-        scores: NDArray[np.float64],
+        urls: Ints,
+        scores: Floats,
     ) -> Self:
         """Give `urls` the new `scores`, and then sort all queued URLs by their halved scores.
 
@@ -93,13 +93,10 @@ class BusyHostLink(NamedTuple):
     seconds: float
 
 
-def halve_scores(
-    scores: NDArray[np.float64], halvings: NDArray[np.integer[Any]]
-) -> NDArray[np.float64]:
+def halve_scores(scores: Floats, halvings: NDArray[np.integer[Any]]) -> Floats:
     """Return `scores`, each halved as often as in `halvings` (see `halve_score`), float64 (n,)."""
     exponents = halvings.astype(np.int32)
-    halved: NDArray[np.float64] = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
-    return halved
+    return np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
 
 
 def halve_score(score: float, halvings: int) -> float:
@@ -160,17 +157,16 @@ class Frontier:
         """Return the score of `url` after halving, or its last such score if not queued."""
         return -float(self._keys.data[url])
 
-    def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, urls: Ints) -> Floats:
         """Return the present scores of queued URLs, float64 (n,)."""
-        scores: NDArray[np.float64] = self._scores.data[urls]
-        return scores
+        return self._scores.data[urls]
 
-    def halved_scores(self) -> NDArray[np.float64]:
+    def halved_scores(self) -> Floats:
         """Return the halved scores of all queued URLs, float64 (n,)."""
-        scores: NDArray[np.float64] = -self._keys.data[self._state.data == QUEUED]
+        scores: Floats = -self._keys.data[self._state.data == QUEUED]
         return scores
 
-    def queued(self) -> NDArray[np.int64]:
+    def queued(self) -> Ints:
         """Return the ids of all queued URLs, ascending."""
         return np.flatnonzero(self._state.data)
 
@@ -205,17 +201,17 @@ class Frontier:
             self._enqueue(url)
         return True
 
-    def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+    def update(self, urls: Ints, scores: Floats) -> None:
         """Set new scores of those `urls` that are queued."""
         urls, scores = self._select_queued(urls, scores)
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             self.push(url, int(self._host_of.data[url]), score)
 
-    def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+    def rescore(self, urls: Ints, scores: Floats) -> None:
         """Set new scores like `update`, but faster for many URLs."""
         self.replace_queues(self.sort_queues(urls, scores))
 
-    def sort_queues(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> SortedQueues:
+    def sort_queues(self, urls: Ints, scores: Floats) -> SortedQueues:
         """Return all queued URLs sorted by new scores; this method may run in any thread."""
         # copies, since the arrays may change meanwhile
         state = self._state.data.copy()  # first, since this array grows last
@@ -256,9 +252,7 @@ class Frontier:
             self._set_key(url)
             self._enqueue(url)
 
-    def load(
-        self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> None:
+    def load(self, urls: Ints, hosts: Ints, scores: Floats) -> None:
         """Queue many URLs at once; none of the URLs may already be queued."""
         if not len(urls):
             return
@@ -383,9 +377,7 @@ class Frontier:
         """Return the earliest time at which a host's delay ends; None if no host is delayed."""
         return self._timers[0][0] if self._timers else None
 
-    def _select_queued(
-        self, urls: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _select_queued(self, urls: Ints, scores: Floats) -> tuple[Ints, Floats]:
         known = urls < len(self._state)
         urls, scores = urls[known], scores[known]
         queued = (self._state.data[urls] != NOT_QUEUED) & (self._scores.data[urls] != np.inf)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
+
 
 #: state of a URL: in flight, fetched or unknown; in the queue of its host
 NOT_QUEUED, QUEUED = range(2)
@@ -80,8 +82,8 @@ class Host:
 
     def __init__(self, limit: int) -> None:
         self._heap: list[Entry] = []
-        self._run_keys: NDArray[np.float64] = _NO_KEYS
-        self._run_urls: NDArray[np.int64] = _NO_URLS
+        self._run_keys: Floats = _NO_KEYS
+        self._run_urls: Ints = _NO_URLS
         self._at = 0
         self.active = 0
         self.limit = limit
@@ -108,11 +110,11 @@ class Host:
         self.offered = None
         return heap
 
-    def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
+    def replace(self, keys: Floats, urls: Ints) -> None:
         """Replace the sorted list of links; the new entries must be sorted, the best first."""
         self._run_keys, self._run_urls = keys, urls
 
-    def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
+    def best(self, keys: Floats, state: NDArray[np.int8]) -> Entry | None:
         """Return the best link, or None if no link is queued.
 
         The arrays `keys` and `state` contain the current key and state of each URL, by URL id.

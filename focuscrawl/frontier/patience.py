@@ -11,8 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.frontier.frontier import Frontier
 
 
@@ -88,7 +87,7 @@ class Patience:
         return -math.inf if at == _BINS else (_BINS - 1 - at) / (_BINS - 1)
 
 
-def _histogram(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+def _histogram(scores: Floats) -> Ints:
     """Count scores, clipped to [0, 1], in `_BINS` bins."""
     bins = (np.clip(scores, 0.0, 1.0) * (_BINS - 1)).astype(np.int64)
     return np.bincount(bins, minlength=_BINS)

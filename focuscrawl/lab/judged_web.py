@@ -52,7 +52,7 @@ class JudgedWeb:
         First page that the page duplicates, or the page itself.
     body : NDArray[np.int64] of shape (n_pages,)
         The same for pages with the same bytes, whose links are followed if they differ.
-    bounds, targets : NDArray[np.int64]
+    bounds, targets : Ints
         The links of page i lead to ``targets[bounds[i] : bounds[i + 1]]``.
     """
 

@@ -49,7 +49,7 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
 
     Returns
     -------
-    dict[str, dict[str, NDArray[np.float64]]]
+    dict[str, dict[str, Floats]]
         By topic and strategy, an array of shape (100,): the mean loss rate after 1 %, 2 %, ... of
         the budget. Fetches that a crawl did not make count as lost.
     """
@@ -74,7 +74,7 @@ def topic_figure(curves: Mapping[str, Floats], budget: float, strategies: list[s
 
     Parameters
     ----------
-    curves : Mapping[str, NDArray[np.float64]]
+    curves : Mapping[str, Floats]
         Curves of `mean_curves` by strategy.
     budget : float
         Mean number of fetches at the end of the curves.
@@ -135,11 +135,7 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
 
 
 def _figure(
-    curves: Mapping[str, Floats],
-    at: Floats,
-    strategies: list[str],
-    xlabel: str,
-    ylabel: str,
+    curves: Mapping[str, Floats], at: Floats, strategies: list[str], xlabel: str, ylabel: str
 ) -> Figure:
     return curves_figure(
         {label: (at, losses) for label, losses in curves.items()},

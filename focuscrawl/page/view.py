@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Bools, Ints
+
 
 def _empty() -> NDArray[np.int32]:
     return np.zeros(0, np.int32)
@@ -38,7 +40,7 @@ class Links:
     anchors: list[str]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
-    nofollow: NDArray[np.bool_]
+    nofollow: Bools
 
     def __len__(self) -> int:
         return len(self.urls)
@@ -103,9 +105,7 @@ class PageView:
         assert self._words is not None
         return self._words
 
-    def words_around(
-        self, links: NDArray[np.int64], most: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def words_around(self, links: Ints, most: int) -> tuple[Ints, Ints]:
         """Return the start and end index in `tokens` of the words in and around each link.
 
         Parameters

@@ -50,18 +50,11 @@ def log_partition(alpha: Floats) -> Floats:
 
 def node_marginals(alpha: Floats, beta: Floats, log_z: Floats) -> Floats:
     """Return the probability of each state at each position, of shape (n, length, states)."""
-    marginals: Floats = np.exp(alpha + beta - log_z[:, None, None])
-    return marginals
+    return np.exp(alpha + beta - log_z[:, None, None])
 
 
 def edge_marginals(
-    nodes: Floats,
-    edges: Floats,
-    alpha: Floats,
-    beta: Floats,
-    *,
-    log_z: Floats,
-    weight: Floats,
+    nodes: Floats, edges: Floats, alpha: Floats, beta: Floats, *, log_z: Floats, weight: Floats
 ) -> Floats:
     """Return the expected number of each transition between states, of shape (states, states)."""
     states = edges.shape[0]
@@ -127,8 +120,7 @@ def log_product(left: Floats, edges: Floats) -> Floats:
 def _log_sum(logs: Floats) -> Floats:
     from scipy.special import logsumexp  # noqa: PLC0415 - slow to import, few crawls need it
 
-    total: Floats = logsumexp(logs, axis=1)
-    return total
+    return logsumexp(logs, axis=1)
 
 
 class Sequences(NamedTuple):

@@ -74,8 +74,7 @@ class SiteRates:
         """Return the ratio of observed to predicted rewards in the directory of each URL."""
         keys = self._directories(urls)
         ratio = self._observed.rates(keys) / self._predicted.rates(keys)
-        factors: Floats = np.round(ratio, 9)
-        return factors
+        return np.round(ratio, 9)
 
     def _directories(self, urls: Ints) -> NDArray[np.uint32]:
         return np.stack([column.data[urls] for column in self._keys], axis=1)
@@ -165,8 +164,7 @@ class SiteStopRule:
 def _posterior(evidence: Floats, share: float) -> Floats:
     """Return Pr(goal) by Bayes' rule."""
     weighed = evidence * share
-    probabilities: Floats = weighed / (weighed + 1.0 - share)
-    return probabilities
+    return weighed / (weighed + 1.0 - share)
 
 
 class ScoredLinks(NamedTuple):

@@ -343,8 +343,7 @@ class FeatureVocabulary:
 
 def _feature_keys(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the keys of words, as hashed by `WordHashes`, of the given `KINDS`."""
-    keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
-    return keys
+    return words << np.uint64(_BITS) | kinds.astype(np.uint64)
 
 
 def _first(words: list[str], n: int) -> list[str]:

@@ -54,8 +54,7 @@ class LikelihoodRatio:
     def __call__(self, probabilities: Floats) -> Floats:
         """Return Pr(p | goal) / Pr(p | no goal) for each p of `probabilities`."""
         evidence = self.slope * log_odds(probabilities) + self.offset
-        odds: Floats = np.exp(np.minimum(evidence, _MOST))
-        return odds
+        return np.exp(np.minimum(evidence, _MOST))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +85,7 @@ class Calibration:
 def log_odds(probabilities: Floats) -> Floats:
     """Return the log-odds log(p / (1 - p)) of probabilities p, clipped to a finite range."""
     kept = np.clip(probabilities, _SURE, 1.0 - _SURE)
-    odds: Floats = np.log(kept / (1.0 - kept))
-    return odds
+    return np.log(kept / (1.0 - kept))
 
 
 @dataclass(frozen=True)
@@ -139,8 +137,7 @@ class PathModel:
         home = split_url(start).domain
         urls = view.links.urls
         at_home = np.array([split_url(urls[i]).domain == home for i in links.tolist()], np.bool_)
-        kept: Floats = np.where(at_home, 1.0, self.off_domain_share)
-        return kept
+        return np.where(at_home, 1.0, self.off_domain_share)
 
     def link_label_probabilities(self, page: Floats, links: Floats) -> Floats:
         """Return the label probabilities of links, computed by one step of equation 6 of [C].
@@ -220,8 +217,7 @@ class PathModel:
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
         weights = self.crf.state_[rows.indices, states] * self.vocabulary.values(rows)[:, None]
         np.cumsum(weights, axis=0, out=sums[1:])
-        scores: Floats = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
-        return scores
+        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
 
 
 def _normalised(logs: Floats) -> Floats:

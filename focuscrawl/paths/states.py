@@ -203,8 +203,7 @@ def rewards(crf: ChainCRF, sequences: Sequences, *, gamma: float) -> Floats:
             value[:, 0] = 1.0
             total += (occurs[:, i] * value).sum(axis=0)
             mass += occurs[:, i].sum(axis=0)
-    mean: Floats = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
-    return mean
+    return np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
 
 
 def printed_rewards(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import read_csv_rows, read_text
 from focuscrawl.paths.states import FAIL, GOAL
@@ -63,11 +63,9 @@ def write_paths(paths: Iterable[SitePath], out: Path) -> int:
         The file cannot be written.
     """
     lines = [json.dumps({"pages": path.pages, "labels": path.labels}) + "\n" for path in paths]
-    try:
+    with reporting_write_errors(out, "give another file"):
         out.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(out, "".join(lines))
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}): give another file") from None
     return len(lines)
 
 

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import islice
-from multiprocessing import parent_process
+from functools import lru_cache, partial
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
+from focuscrawl.critic.corpus import process_pages
 from focuscrawl.critic.critic_files import load_critic
-from focuscrawl.foundation.processes import safe_python_path
 from focuscrawl.foundation.urls import host
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
-from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Sequence
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.webs.web_protocol import Web
+    from focuscrawl.webs.web_protocol import HtmlAnswer, Web
 
-_BATCH = 32  # pages of a task
-_MIN_PARALLEL_PAGES = 400  # with fewer pages, starting child processes takes longer than judging
 NO_PAGE, TOO_HARD = "redirects, errors and files of other types", "pages that cannot be parsed"
 
 
@@ -107,36 +102,22 @@ def audit_web(
     load_critic(critic, topic)  # before child processes start
     urls = [*web.urls()]
     progress.start(len(urls))
-    from joblib import Parallel, delayed  # noqa: PLC0415
-
-    # a child process has one core, and would wait minutes for idle workers at its exit
-    is_parallel = len(urls) >= _MIN_PARALLEL_PAGES and parent_process() is None
-    parallel = Parallel(n_jobs=processes if is_parallel else 1, return_as="generator")
-    tasks = (
-        delayed(_judge)(critic, topic, [HtmlAnswer.from_answer(web.fetch(url)) for url in batch])
-        for batch in _batches(urls)
-    )
     pages: list[AuditedPage] = []
     skipped: Counter[str] = Counter()
-    with safe_python_path():
-        for judged in parallel(tasks):
-            progress.advance(len(judged))
-            for each in judged:
-                if isinstance(each, str):
-                    skipped[each] += 1
-                else:
-                    pages.append(each)
+    for judged in process_pages(web, urls, partial(_judge, critic, topic), processes):
+        progress.advance(len(judged))
+        for each in judged:
+            if isinstance(each, str):
+                skipped[each] += 1
+            else:
+                pages.append(each)
     pages.sort(key=lambda page: (page.relevance, page.url))
     return Audit(pages, skipped, min_relevance)
 
 
-def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
-    rest = iter(urls)
-    while batch := [*islice(rest, _BATCH)]:
-        yield batch
-
-
-def _judge(critic: str, topic: str, answers: list[HtmlAnswer | None]) -> list[AuditedPage | str]:
+def _judge(
+    critic: str, topic: str, _urls: Sequence[str], answers: list[HtmlAnswer | None]
+) -> list[AuditedPage | str]:
     """Return each page with its relevance, or the reason why the response was not judged."""
     views = [None if each is None else each.parse() for each in answers]
     pages = [view for view in views if view is not None]

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from focuscrawl.completeness.recall_estimate import RecallEstimate
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.report.outcomes import Milestone
 
 
@@ -82,7 +83,7 @@ class LineStyle(NamedTuple):
         plot.plot(x, y, label=escape_label(label), **style)
 
 
-def evenly_spaced(n: int, most: int) -> NDArray[np.int64]:
+def evenly_spaced(n: int, most: int) -> Ints:
     """Return at most `most` evenly spaced indices of n points, with the first and the last."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
@@ -229,7 +230,7 @@ class LearningCurve:
 
     label: str  #: name of the crawl
     #: of shape (n_fetches,): share of the pooled relevant pages after 1, 2, ... fetches
-    share: NDArray[np.float64]
+    share: Floats
     area: float  #: mean of `share` over the fetches. A shorter crawl keeps its last share.
 
 
@@ -286,7 +287,7 @@ def learning_figure(curves: Sequence[LearningCurve]) -> Figure:
     )
 
 
-def curve_points(curve: LearningCurve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def curve_points(curve: LearningCurve) -> tuple[Floats, Floats]:
     """Return the x and y coordinates of up to a few hundred points of the curve, in percent."""
     n = len(curve.share)
     chosen = evenly_spaced(n, _LEARNING_POINTS)

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.report.plain_text import escape_csv_cell, one_line
 from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
@@ -85,7 +85,5 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
         rows.writerow(
             [escape_csv_cell(page.path[-1]), *numbers, title, escape_csv_cell(" ".join(page.path))]
         )
-    try:
+    with reporting_write_errors(out):
         write_atomically(out, text.getvalue().encode("utf-8", "replace"))
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror})") from None

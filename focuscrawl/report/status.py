@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    from focuscrawl.completeness.target_recall import TargetCounts
+    from focuscrawl.completeness.recall_estimate import TargetCounts
 
 
 _MINUTE = timedelta(minutes=1)

@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     import sqlite3
     from datetime import timedelta
 
-    from focuscrawl.completeness.recall_estimate import RecallEstimate
-    from focuscrawl.completeness.target_recall import TargetCounts
+    from focuscrawl.completeness.recall_estimate import RecallEstimate, TargetCounts
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 

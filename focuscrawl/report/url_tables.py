@@ -8,14 +8,14 @@ import sys
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.store.schema import FETCHED, QUEUED, STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from focuscrawl.foundation.databases import Database
@@ -140,69 +140,118 @@ class _Order(NamedTuple):
     descending: bool
 
 
-#: orders of pages by their names
-PAGE_ORDERS = {
-    "newest": _Order("seq", "seq", descending=True),
-    "oldest": _Order("seq", "seq", descending=False),
-    "relevance": _Order("relevance", "seq", descending=True),
-    "score": _Order("score", "seq", descending=True),
-    "host": _Order("host", "seq", descending=False),
+#: orders of the rows of each table by their names
+ORDERS = {
+    "pages": {
+        "newest": _Order("seq", "seq", descending=True),
+        "oldest": _Order("seq", "seq", descending=False),
+        "relevance": _Order("relevance", "seq", descending=True),
+        "score": _Order("score", "seq", descending=True),
+        "host": _Order("host", "seq", descending=False),
+    },
+    "frontier": {
+        "score": _Order("score", "id", descending=True),
+        "newest": _Order("id", "id", descending=True),
+        "oldest": _Order("id", "id", descending=False),
+        "host": _Order("host", "id", descending=False),
+    },
+    "hosts": {
+        "relevant": _Order("relevant", "place", descending=True),
+        "share": _Order("share", "place", descending=True),
+        "fetches": _Order("fetches", "place", descending=True),
+        "queued": _Order("waiting", "place", descending=True),
+        "name": _Order("place", "place", descending=False),
+    },
 }
-#: orders of hosts
-HOST_ORDERS = {
-    "relevant": _Order("relevant", "place", descending=True),
-    "share": _Order("share", "place", descending=True),
-    "fetches": _Order("fetches", "place", descending=True),
-    "queued": _Order("waiting", "place", descending=True),
-    "name": _Order("place", "place", descending=False),
-}
-#: orders of URLs that were not fetched
-UNFETCHED_ORDERS = {
-    "score": _Order("score", "id", descending=True),
-    "newest": _Order("id", "id", descending=True),
-    "oldest": _Order("id", "id", descending=False),
-    "host": _Order("host", "id", descending=False),
-}
-
-
 _FIRST_ORDERS = {"pages": "relevance", "frontier": "score", "hosts": "relevant"}
 
 
-class _Table(NamedTuple):
-    """A table of the sorted copy, the statement for its rows, and the condition on a word."""
+class _Source(NamedTuple):
+    """SQL that reads the rows of a table from the sorted copy, or from the store itself."""
 
-    name: str
     select: str
-    match: str
+    match: str  # condition on a word of a search
+    number: str  # expression that `least` and `most` of a filter limit
+    kind: str = ""  # expression of the number of the kind or state
+    host: str = ""  # condition on a part of the name of the host
+    status: str = ""  # expression of the HTTP status
 
 
-_Where: TypeAlias = "tuple[list[str], dict[str, Any]]"  # conditions and their parameters
-
-_PAGES = _Table(
-    "page",
-    """
+_URL_OR_TITLE = "(u.url LIKE {0} ESCAPE '!' OR p.title LIKE {0} ESCAPE '!')"
+_HOST_PART = "host IN (SELECT place FROM sorted.host WHERE name LIKE {0} ESCAPE '!')"
+_COPIES = {
+    "pages": _Source(
+        """
 SELECT s.seq AS number, s.{key} AS key, u.url, p.title, p.relevance, p.score, s.status, s.kind,
        h.name AS host, p.topic
 FROM ({inner}) s JOIN main.page p ON p.seq = s.seq JOIN main.url u ON u.id = p.url
      JOIN sorted.host h ON h.place = s.host""",
-    "(u.url LIKE :{0} ESCAPE '!' OR p.title LIKE :{0} ESCAPE '!')",
-)
-_UNFETCHED = _Table(
-    "waiting",
-    """
+        _URL_OR_TITLE,
+        "relevance",
+        "kind",
+        _HOST_PART,
+        "status",
+    ),
+    "frontier": _Source(
+        """
 SELECT s.id AS number, s.{key} AS key, u.url, u.score, u.state, u.depth, h.name AS host,
        r.url AS referrer
 FROM ({inner}) s JOIN main.url u ON u.id = s.id JOIN sorted.host h ON h.place = s.host
      LEFT JOIN main.url r ON r.id = u.referrer""",
-    "u.url LIKE :{0} ESCAPE '!'",
-)
-_HOST_TABLE = _Table(
-    "host",
-    """
+        "u.url LIKE {0} ESCAPE '!'",
+        "score",
+        "state",
+        _HOST_PART,
+    ),
+    "hosts": _Source(
+        """
 SELECT s.place AS number, s.{key} AS key, s.name, s.fetches, s.relevant, s.share, s.waiting
 FROM ({inner}) s""",
-    "s.name LIKE :{0} ESCAPE '!'",
-)
+        "s.name LIKE {0} ESCAPE '!'",
+        "relevant",
+    ),
+}
+_COPY_TABLES = {"pages": "page", "frontier": "waiting", "hosts": "host"}
+_SCORE = f"coalesce(u.score, {_SEED_SCORE})"
+_STORES = {
+    "pages": _Source(
+        """SELECT p.seq, u.url, p.title, p.relevance, p.score, p.status, h.name AS host, p.topic
+FROM page p JOIN url u ON u.id = p.url JOIN host h ON h.id = u.host""",
+        _URL_OR_TITLE,
+        "p.relevance",
+        _KIND,
+        "h.name LIKE {0} ESCAPE '!'",
+        "p.status",
+    ),
+    "frontier": _Source(
+        f"""SELECT u.id AS number, u.url, h.name AS host, u.score, u.depth, r.url AS referrer
+FROM url u JOIN host h ON h.id = u.host LEFT JOIN url r ON r.id = u.referrer
+WHERE u.state <> {FETCHED}""",
+        "u.url LIKE {0} ESCAPE '!'",
+        _SCORE,
+        "u.state",
+        "h.name LIKE {0} ESCAPE '!'",
+    ),
+    "hosts": _Source(
+        f"""SELECT * FROM (SELECT h.name, count(p.seq) AS fetches,
+    coalesce(sum(p.relevance > {RELEVANT}), 0) AS relevant,
+    coalesce(avg(p.relevance > {RELEVANT}), 0.0) AS share, sum(u.state = {QUEUED}) AS waiting
+    FROM url u JOIN host h ON h.id = u.host LEFT JOIN page p ON p.url = u.id GROUP BY h.id)""",
+        "name LIKE {0} ESCAPE '!'",
+        "relevant",
+    ),
+}
+# expressions in the store for the columns of an order, where their names differ
+_STORE_KEYS = {
+    "pages": {
+        "seq": "p.seq",
+        "relevance": "p.relevance",
+        "score": f"coalesce(p.score, {_SEED_SCORE})",
+        "host": "h.name",
+    },
+    "frontier": {"id": "u.id", "score": _SCORE, "host": "h.name"},
+    "hosts": {"place": "name"},
+}
 
 
 @dataclass(frozen=True)
@@ -216,8 +265,7 @@ class UrlFilter:
     kind: str = ""  #: for pages one of `KINDS`, for other URLs one of `UNFETCHED_STATES`
     status: int | None = None  #: HTTP status of pages
     search: str = ""  #: words that must all occur in URL or title
-    #: one of `PAGE_ORDERS`, `UNFETCHED_ORDERS` or `HOST_ORDERS`; with the prefix ``-`` reversed
-    order: str = ""
+    order: str = ""  #: one of the `ORDERS` of the table; with the prefix ``-`` reversed
 
     @property
     def words(self) -> list[str]:
@@ -229,90 +277,50 @@ class UrlFilter:
 class UrlRows:
     """A part of the rows of a URL table, with cursors to the rows before and after."""
 
-    rows: list[dict[str, Any]]  #: see `list_pages` and `list_unfetched`
+    rows: list[dict[str, Any]]  #: see `list_rows`
     before: str | None  #: cursor to the rows before this part; None without such rows
     after: str | None  #: cursor to the rows after this part
     searched: int | None  #: number of rows searched; None without a search
 
 
-def list_pages(
-    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
+def list_rows(
+    connection: Database,
+    table: str,
+    wanted: UrlFilter,
+    *,
+    after: str = "",
+    before: str = "",
+    n: int = ROWS,
 ) -> UrlRows:
-    """Return up to `n` fetched pages that match a filter, in the order of the filter.
+    """Return up to `n` rows of a table that match a filter, in the order of the filter.
 
     Parameters
     ----------
     connection : Database
         Connection of `open_sorted_copy`.
+    table : str
+        ``pages``, ``frontier`` (URLs that were not fetched) or ``hosts``. Of the filter, the
+        table of hosts uses the search and the number of relevant pages.
     after, before : str
         Cursor of another `UrlRows`: return the rows after or before it.
 
     Returns
     -------
     UrlRows
-        Rows with ``seq``, ``url``, ``title``, ``relevance`` (current), ``score`` (None: a seed),
-        ``status``, ``kind``, ``host``, ``topic`` (the most probable class).
+        Rows of pages have ``seq``, ``url``, ``title``, ``relevance`` (current), ``score`` (None:
+        a seed), ``status``, ``kind``, ``host``, ``topic`` (the most probable class). Rows of
+        other URLs have ``number`` (ID), ``url``, ``host``, ``score`` (current; None: a seed, or
+        no score), ``state`` (current), ``depth`` (clicks from a seed), ``referrer``. Rows of
+        hosts have ``name``, ``fetches``, ``relevant`` (pages), ``share`` (relevant pages of the
+        fetches), ``queued`` (URLs).
 
     Raises
     ------
     UserError
         The order, the kind or a cursor is invalid.
     """
-    where, values = _filter_conditions(wanted, "relevance")
-    if wanted.kind:
-        where.append("kind = :kind")
-        values["kind"] = _index(KINDS, wanted.kind, "kind of page")
-    if wanted.status is not None:
-        where.append("status = :status")
-        values["status"] = wanted.status
-    order = _order(PAGE_ORDERS, wanted.order or _FIRST_ORDERS["pages"])
-    read = _TableReader(connection, _PAGES, order, (where, values), wanted.words)
-    found = read.part(after, before, n)
-    return UrlRows(
-        [_page_row(row) for row in found.rows], found.before, found.after, found.searched
-    )
-
-
-def list_unfetched(
-    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
-) -> UrlRows:
-    """Return up to `n` URLs that were not fetched and that match a filter.
-
-    Returns
-    -------
-    UrlRows
-        Rows with ``number`` (ID), ``url``, ``host``, ``score`` (current; None: a seed, or no
-        score), ``state`` (current), ``depth`` (clicks from a seed), ``referrer``.
-    """
-    where, values = _filter_conditions(wanted, "score")
-    if wanted.kind:
-        _index(UNFETCHED_STATES, wanted.kind, "state")
-        where.append("state = :state")
-        values["state"] = STATES.index(wanted.kind)
-    order = _order(UNFETCHED_ORDERS, wanted.order or _FIRST_ORDERS["frontier"])
-    read = _TableReader(connection, _UNFETCHED, order, (where, values), wanted.words)
-    found = read.part(after, before, n)
-    return UrlRows(
-        [_unfetched_row(row) for row in found.rows], found.before, found.after, found.searched
-    )
-
-
-def list_hosts(
-    connection: Database, wanted: UrlFilter, *, after: str = "", before: str = "", n: int = ROWS
-) -> UrlRows:
-    """Return up to `n` hosts that match the search and have enough relevant pages.
-
-    Returns
-    -------
-    UrlRows
-        Rows with ``name``, ``fetches``, ``relevant`` (pages), ``share`` (relevant pages of the
-        fetches), ``queued`` (URLs).
-    """
-    where, values = _filter_conditions(replace(wanted, host=""), "relevant")
-    order = _order(HOST_ORDERS, wanted.order or _FIRST_ORDERS["hosts"])
-    read = _TableReader(connection, _HOST_TABLE, order, (where, values), wanted.words)
-    found = read.part(after, before, n)
-    return replace(found, rows=[_host_row(row) for row in found.rows])
+    found = _TableReader(connection, table, wanted).part(after, before, n)
+    return replace(found, rows=[_READ_ROW[table](row) for row in found.rows])
 
 
 def count_rows(connection: Database) -> tuple[int, int, int]:
@@ -323,45 +331,6 @@ def count_rows(connection: Database) -> tuple[int, int, int]:
     return int(pages), int(waiting), int(hosts)
 
 
-class _Statement(NamedTuple):
-    """SQL of a table of the studio in terms of the crawl's store."""
-
-    select: str
-    keys: dict[str, str]  # expressions for the keys and numbers of an order
-    number: str  # expression for the number that is filtered by `least` and `most`
-    match: str
-
-
-_STATEMENTS = {
-    "pages": _Statement(
-        """SELECT p.seq, u.url, p.title, p.relevance, p.score, p.status, h.name AS host, p.topic
-FROM page p JOIN url u ON u.id = p.url JOIN host h ON h.id = u.host""",
-        {"seq": "p.seq", "relevance": "p.relevance", "score": f"coalesce(p.score, {_SEED_SCORE})",
-         "host": "h.name"},
-        "p.relevance",
-        "(u.url LIKE {0} ESCAPE '!' OR p.title LIKE {0} ESCAPE '!')",
-    ),
-    "frontier": _Statement(
-        f"""SELECT u.id AS number, u.url, h.name AS host, u.score, u.depth, r.url AS referrer
-FROM url u JOIN host h ON h.id = u.host LEFT JOIN url r ON r.id = u.referrer
-WHERE u.state <> {FETCHED}""",
-        {"id": "u.id", "score": f"coalesce(u.score, {_SEED_SCORE})", "host": "h.name"},
-        f"coalesce(u.score, {_SEED_SCORE})",
-        "u.url LIKE {0} ESCAPE '!'",
-    ),
-    "hosts": _Statement(
-        f"""SELECT * FROM (SELECT h.name, count(p.seq) AS fetches,
-    coalesce(sum(p.relevance > {RELEVANT}), 0) AS relevant,
-    coalesce(avg(p.relevance > {RELEVANT}), 0.0) AS share, sum(u.state = {QUEUED}) AS waiting
-    FROM url u JOIN host h ON h.id = u.host LEFT JOIN page p ON p.url = u.id GROUP BY h.id)""",
-        {"place": "name", "relevant": "relevant", "share": "share", "fetches": "fetches",
-         "waiting": "waiting"},
-        "relevant",
-        "name LIKE {0} ESCAPE '!'",
-    ),
-}  # fmt: skip
-
-
 def sql_of(table: str, wanted: UrlFilter) -> str:
     """Return the SQL statement that reads from a store all rows of a table that match a filter.
 
@@ -370,29 +339,16 @@ def sql_of(table: str, wanted: UrlFilter) -> str:
     table : str
         ``pages``, ``frontier`` or ``hosts``.
     """
-    found = _STATEMENTS[table]
-    where = [
-        f"{found.number} {sign} {max(min(value, _LARGEST), -_LARGEST)!r}"
-        for sign, value in ((">=", wanted.least), ("<=", wanted.most))
-        if value is not None
-    ]
-    if wanted.host and table != "hosts":
-        where.append(f"h.name LIKE {_quote(_like(wanted.host[:_LONGEST]))} ESCAPE '!'")
-    if table == "pages" and wanted.kind:
-        where.append(f"{_KIND} = {_index(KINDS, wanted.kind, 'kind of page')}")
-    elif table == "frontier" and wanted.kind:
-        where.append(f"u.state = {STATES.index(wanted.kind)}")
-    if table == "pages" and wanted.status is not None:
-        where.append(f"p.status = {wanted.status}")
-    where += [found.match.format(_quote(_like(word))) for word in wanted.words]
-    orders = {"pages": PAGE_ORDERS, "frontier": UNFETCHED_ORDERS, "hosts": HOST_ORDERS}[table]
-    order = _order(orders, wanted.order or _FIRST_ORDERS[table])
+    source, order = _STORES[table], _order(table, wanted.order)
+    conditions = _conditions(table, source, wanted)
+    conditions += [(source.match, _like(word)) for word in wanted.words]
+    where = [condition.format(_literal(value)) for condition, value in conditions]
     way = "DESC" if order.descending else "ASC"
-    keys = dict.fromkeys(found.keys[each] for each in (order.key, order.number))
+    keys = dict.fromkeys(_STORE_KEYS[table].get(each, each) for each in (order.key, order.number))
     joined = "\n  AND ".join(where)
-    start = "AND" if "\nWHERE" in found.select else "WHERE"
+    start = "AND" if "\nWHERE" in source.select else "WHERE"
     condition = f"\n{start} {joined}" if where else ""
-    return f"{found.select}{condition}\nORDER BY {', '.join(f'{key} {way}' for key in keys)};"
+    return f"{source.select}{condition}\nORDER BY {', '.join(f'{key} {way}' for key in keys)};"
 
 
 def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[str, Any]]:
@@ -408,21 +364,17 @@ def list_duplicates(connection: Database, url: int, n: int = ROWS) -> list[dict[
 class _TableReader:
     """Reads filtered and sorted parts of one table."""
 
-    def __init__(
-        self,
-        connection: Database,
-        table: _Table,
-        order: _Order,
-        where: _Where,
-        words: Sequence[str],
-    ) -> None:
+    def __init__(self, connection: Database, table: str, wanted: UrlFilter) -> None:
+        source, words = _COPIES[table], wanted.words
+        conditions = _conditions(table, source, wanted)
         self._connection = connection
-        self._select = table.select
-        self._table = table.name
-        self._order = order
-        self._where, values = where
-        self._values = values | {f"word{i}": _like(word) for i, word in enumerate(words)}
-        self._match = " AND ".join(table.match.format(f"word{i}") for i in range(len(words)))
+        self._select = source.select
+        self._table = _COPY_TABLES[table]
+        self._order = _order(table, wanted.order)
+        self._where = [each.format(f":value{i}") for i, (each, _) in enumerate(conditions)]
+        self._values: dict[str, Any] = {f"value{i}": v for i, (_, v) in enumerate(conditions)}
+        self._values |= {f"word{i}": _like(word) for i, word in enumerate(words)}
+        self._match = " AND ".join(source.match.format(f":word{i}") for i in range(len(words)))
 
     def part(self, after: str, before: str, n: int) -> UrlRows:
         """Return up to `n` rows of the table after or before a cursor."""
@@ -501,20 +453,25 @@ class _TableReader:
         return f"{inner} ORDER BY {key} {way}, {number} {way} LIMIT :n", values, way
 
 
-def _filter_conditions(wanted: UrlFilter, number: str) -> _Where:
-    where, values = list[str](), dict[str, Any]()
-    if wanted.least is not None:
-        where.append(f"{number} >= :least")
-        values["least"] = wanted.least
-    if wanted.most is not None:
-        where.append(f"{number} <= :most")
-        values["most"] = wanted.most
-    if wanted.host:
-        where.append(
-            "host IN (SELECT place FROM sorted.host WHERE name LIKE :host_name ESCAPE '!')"
-        )
-        values["host_name"] = _like(wanted.host[:_LONGEST])
-    return where, values
+def _conditions(table: str, source: _Source, wanted: UrlFilter) -> list[tuple[str, Any]]:
+    """Return SQL conditions of a filter, each with the value to insert for ``{0}``."""
+    kind = _kind_number(table, wanted.kind) if source.kind and wanted.kind else None
+    limits = [
+        (f"{source.number} >= {{0}}", wanted.least),
+        (f"{source.number} <= {{0}}", wanted.most),
+        (source.host, _like(wanted.host[:_LONGEST]) if source.host and wanted.host else None),
+        (f"{source.kind} = {{0}}", kind),
+        (f"{source.status} = {{0}}", wanted.status if source.status else None),
+    ]
+    return [(condition, value) for condition, value in limits if value is not None]
+
+
+def _kind_number(table: str, name: str) -> int:
+    """Return the number of a kind of pages, or of a state of other URLs."""
+    names, what = (KINDS, "kind of page") if table == "pages" else (UNFETCHED_STATES, "state")
+    if name not in names:
+        raise UserError(f"{what} {name!r:.40} is invalid: use one of {', '.join(names)}")
+    return KINDS.index(name) if table == "pages" else STATES.index(name)
 
 
 def _page_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -533,7 +490,12 @@ def _host_row(row: dict[str, Any]) -> dict[str, Any]:
     return {**{name: row[name] for name in names}, "queued": row["waiting"]}
 
 
-def _order(orders: dict[str, _Order], name: str) -> _Order:
+_READ_ROW = {"pages": _page_row, "frontier": _unfetched_row, "hosts": _host_row}
+
+
+def _order(table: str, name: str) -> _Order:
+    orders = ORDERS[table]
+    name = name or _FIRST_ORDERS[table]
     found = orders.get(name.removeprefix("-"))
     if found is None:
         raise UserError(f"order {name!r:.40} is invalid: use one of {', '.join(orders)}")
@@ -542,15 +504,11 @@ def _order(orders: dict[str, _Order], name: str) -> _Order:
     return found
 
 
-def _quote(text: str) -> str:
-    """Return a text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _index(names: Sequence[str], name: str, what: str) -> int:
-    if name not in names:
-        raise UserError(f"{what} {name!r:.40} is invalid: use one of {', '.join(names)}")
-    return names.index(name)
+def _literal(value: float | str) -> str:
+    """Return a value as an SQL literal."""
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return repr(max(min(value, _LARGEST), -_LARGEST))
 
 
 def _like(word: str) -> str:

@@ -27,8 +27,7 @@ from focuscrawl.foundation.user_input import (
     whole_number,
 )
 from focuscrawl.frontier import halve_scores
-from focuscrawl.rounds.bucket_update import learn
-from focuscrawl.rounds.buckets import bucket_of
+from focuscrawl.rounds.buckets import bucket_of, learn
 from focuscrawl.rounds.context import CpuTimer, load_context
 from focuscrawl.rounds.fetching import IMPORT_ROUND, open_crawl_folder
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables

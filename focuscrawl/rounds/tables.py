@@ -19,7 +19,7 @@
     ``judged/B/R``          training examples
     ``outcomes/B/R``        outcome rates of the strategy
     ``models/R``            the trained model
-    ``under-way/B-R``       unfinished live fetches, see `focuscrawl.rounds.live_rounds`
+    ``under-way/B-R``       unfinished live fetches, see `focuscrawl.rounds.fetching`
     ``recorded/B/R-FILE``   WARC files of live fetches
     ``rounds/R.json``       the committed round; files of other rounds do not count
     ``rounds.lock``         lock of the process that crawls on this machine

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.processes import process_pool, safe_python_path
-from focuscrawl.rounds.bucket_update import update_bucket
+from focuscrawl.rounds.buckets import update_bucket
 from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.fetching import fetch, import_crawl
 

@@ -4,11 +4,20 @@ Other packages can add a `SeedSource` by an entry point in the group ``focuscraw
 """
 
 from focuscrawl.search.asking import Asked, ask_queries
-from focuscrawl.search.candidate_judging import JudgedCandidate, judge_candidates
-from focuscrawl.search.candidates import Candidate, choose_candidates
+from focuscrawl.search.candidates import (
+    Candidate,
+    JudgedCandidate,
+    choose_candidates,
+    judge_candidates,
+)
 from focuscrawl.search.queries import make_tuples
-from focuscrawl.search.seed_source import SearchAnswer, SeedSource
-from focuscrawl.search.source_registry import default_source, installed_sources, open_source
+from focuscrawl.search.seed_source import (
+    SearchAnswer,
+    SeedSource,
+    default_source,
+    installed_sources,
+    open_source,
+)
 
 __all__ = [
     "Asked",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.search.candidates import Candidate
-from focuscrawl.search.source_registry import open_source
+from focuscrawl.search.seed_source import open_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,8 +15,7 @@ from focuscrawl.store.schema import NewUrl
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Ints
     from focuscrawl.store.crawl_store import CrawlStore
 
 DIGEST = 16  # bytes of the digest of a body; in the store, the signature of the text follows
@@ -145,7 +144,7 @@ class History:
         urls = "SELECT id, url, host, depth, referrer, score, state FROM url ORDER BY id"
         return map(NewUrl._make, self._store.rows(urls))
 
-    def links(self) -> NDArray[np.int64]:
+    def links(self) -> Ints:
         """Return source and target ids of all links by link id, int64 (n_links, 2)."""
         rows = self._store.rows("SELECT source, target FROM link ORDER BY id")
         return np.fromiter(itertools.chain.from_iterable(rows), np.int64).reshape(-1, 2)

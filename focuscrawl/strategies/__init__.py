@@ -14,9 +14,11 @@ from focuscrawl.strategies.base import (
     StoredPage,
     Strategy,
     StrategyContext,
+    find_strategy,
+    make_strategy,
+    strategy_names,
 )
 from focuscrawl.strategies.baselines import Evidence, First, LinkStrategy, Maximum
-from focuscrawl.strategies.registry import find_strategy, make_strategy, strategy_names
 
 __all__ = [
     "Evidence",

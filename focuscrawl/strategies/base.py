@@ -1,10 +1,14 @@
-"""The base class of strategies, and the data that a strategy exchanges with the crawl."""
+"""The base class of strategies, their data, and finding strategies by name."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +24,6 @@ if TYPE_CHECKING:
     from focuscrawl.knowledge import Knowledge
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
-
 
 #: distinct URL ids, int64 (m,), and their scores, float64 (m,)
 Scores = tuple["Ints", "Floats"]
@@ -223,7 +226,7 @@ class Strategy(ABC):
 
         Returns
         -------
-        tuple[NDArray[np.int64], NDArray[np.float64]]
+        tuple[Ints, Floats]
             The URLs and scores that `expand` returned.
         """
 
@@ -279,7 +282,7 @@ class Strategy(ABC):
 
         Returns
         -------
-        tuple[NDArray[np.int64], NDArray[np.float64]]
+        tuple[Ints, Floats]
             URLs with links that were found during the training, and their new scores.
         """
         raise NotImplementedError
@@ -314,7 +317,7 @@ class Strategy(ABC):
         ----------
         memo : bytes or None
             Memo of the page.
-        groups : Sequence[NDArray[np.int64]]
+        groups : Sequence[Ints]
             Positions of the links of each group, ascending. Each link is in one group, and all
             links to a URL are in the same group.
         """
@@ -372,3 +375,69 @@ def merge_scores(parts: Sequence[Scores]) -> Scores:
     urls = np.concatenate([urls for urls, _ in parts])[::-1]
     distinct, at = np.unique(urls, return_index=True)
     return distinct, np.concatenate([scores for _, scores in parts])[::-1][at]
+
+
+GROUP = "focuscrawl.strategies"
+
+
+def strategy_names() -> list[str]:
+    """Return the names of all installed strategies."""
+    return sorted(entry_points(group=GROUP).names)
+
+
+@cache
+def describe_strategy(name: str) -> str:
+    """Return the first sentence of the docstring of a strategy; empty if there is none."""
+    try:
+        text = inspect.getdoc(find_strategy(name)) or ""
+    except UserError:  # reported to users of the strategy
+        return ""
+    return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
+
+
+def find_strategy(name: str) -> type[Strategy]:
+    """Return the class of the strategy `name`.
+
+    Raises
+    ------
+    UserError
+        No installed package has this strategy, or its entry point is not a `Strategy`.
+    """
+    found = entry_points(group=GROUP, name=name)
+    if not found:
+        names = strategy_names()
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"available: {', '.join(names)}"
+        raise UserError(f"strategy {name!r} not found: {hint}")
+    point = next(iter(found))
+    try:
+        strategy = point.load()
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"strategy {name} cannot be loaded from {point.value}: {error}") from None
+    if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
+        raise UserError(
+            f"strategy {name} ({point.value}) is not a subclass of focuscrawl.strategies.Strategy"
+        )
+    if inspect.isabstract(strategy):
+        missing = ", ".join(sorted(strategy.__abstractmethods__))
+        raise UserError(f"strategy {name} ({point.value}) does not implement {missing}")
+    return strategy
+
+
+def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any]) -> Strategy:
+    """Create the strategy `name` with the options that a user has set.
+
+    Raises
+    ------
+    UserError
+        The strategy or an option does not exist.
+    """
+    strategy = find_strategy(name)
+    known = [*inspect.signature(strategy).parameters][1:]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise UserError(
+            f"strategy {name} has no option {unknown[0]!r}: "
+            + (f"available: {', '.join(known)}" if known else "the strategy has no options")
+        )
+    return strategy(context, **options)

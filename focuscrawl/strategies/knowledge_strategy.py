@@ -324,5 +324,4 @@ class TermMatcher:
 
 def has_term(hits: Ints, terms: int) -> Bools:
     """Convert the bit sets of a `TermMatcher` to a Boolean array of shape (n, terms)."""
-    found: Bools = (hits[:, None] >> np.arange(terms)) & 1 > 0
-    return found
+    return (hits[:, None] >> np.arange(terms)) & 1 > 0

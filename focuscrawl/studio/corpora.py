@@ -15,7 +15,7 @@ from focuscrawl.collection.corpus_folder import ORDER_FILE, CorpusFolder
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import read_regular
+from focuscrawl.foundation.files import read_regular, reporting_write_errors
 from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.report.outcomes import STOPPED_EARLY, stop_reason
 from focuscrawl.report.status import open_store
@@ -164,10 +164,8 @@ def start(context: StudioContext, corpus: Corpus, pages: int) -> Job:
             raise UserError(f"{corpus.name} is being created already: wait until it has finished")
         written = (f"crawl/{FOLDER}", ".examples", "critic-1", "plan.json", "topic.toml")
         folder, *_ = [context.folder.safe_path(f"{corpus.name}/{each}") for each in written]
-        try:
+        with reporting_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"{folder} cannot be written: {error.strerror}") from None
         return context.jobs.start(CORPUS, corpus.name, corpus.arguments(pages))
 
 

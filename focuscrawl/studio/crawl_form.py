@@ -23,11 +23,11 @@ from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_CRITIC, DEFAULT_STRATEGY
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import write_atomically
+from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.foundation.processes import start_python
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.report.crawl_plan import CrawlPlan
-from focuscrawl.strategies.registry import describe_strategy, strategy_names
+from focuscrawl.strategies.base import describe_strategy, strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
 from focuscrawl.studio.page_rendering import FieldChecks, text_value, text_values
 from focuscrawl.studio.served_folder import DEMO, NamedCrawl, parse_name
@@ -197,11 +197,9 @@ def _write_seeds(context: StudioContext, crawl: NewCrawl) -> None:
     if not crawl.seeds:
         return
     path = context.folder.safe_path(crawl.name)
-    try:
+    with reporting_write_errors(path):
         path.mkdir(parents=True, exist_ok=True)
         write_atomically(path / _SEEDS_FILE, "\n".join([*crawl.seeds, ""]))
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _remove_seeds(context: StudioContext, crawl: NewCrawl) -> None:

@@ -1,4 +1,4 @@
-"""Exports crawls in background jobs, and lists, previews and downloads exported files."""
+"""Exports crawls in background jobs; lists, previews and downloads files; shows datasheets."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from starlette.routing import Route
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.files import open_nofollow, safe_join
+from focuscrawl.foundation.files import open_nofollow, reporting_write_errors, safe_join
 from focuscrawl.report.plain_text import printable
 from focuscrawl.report.status import open_store
-from focuscrawl.studio.datasheet_blocks import markdown_sections
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import JOBS_CHANGED
 from focuscrawl.studio.page_rendering import (
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from focuscrawl.studio.page_rendering import StudioContext
-
 
 FOLDER = "exports"  #: folder of the exports, in the crawl's folder
 #: formats of exported pages: suffix, label, and a sentence for whom it is
@@ -301,10 +299,8 @@ def choose_pages(crawl: Path, least: float) -> dict[str, Any]:
 def create_export_folder(crawl: Path) -> Path:
     """Return the path of a crawl's export folder, which is created if necessary."""
     folder = safe_join(crawl, FOLDER)
-    try:
+    with reporting_write_errors(folder):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
 
 
@@ -495,3 +491,78 @@ _PREVIEWS = {
     ".warc": _preview_warc,
     ".wacz": _preview_warc,
 }
+
+
+_HEADING = re.compile(r"(#{1,6}) +(.*)")
+_ITEM = re.compile(r"( *)[-*] +(.*)")
+_RULE = re.compile(r"\|[-:| ]+\|")  # below the heading of a table
+_CELL = re.compile(r"(?<!\\)\|")
+_ESCAPED = re.compile(r"\\([\\`*_\[\]<>|#])")
+
+
+def markdown_blocks(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the blocks of a text in Markdown, in order.
+
+    Parameters
+    ----------
+    text : str
+        Headings, paragraphs, lists and tables, as `focuscrawl.collection.datasheet` writes them.
+
+    Yields
+    ------
+    dict
+        ``kind`` and its values: ``heading`` with ``level`` and ``text``, ``paragraph`` with
+        ``text``, ``list`` with ``items`` (``depth``, ``text``), or ``table`` with ``rows`` (the
+        first row is the heading).
+    """
+    block: dict[str, Any] = {}
+    for line in [*text.splitlines(), ""]:
+        kind, values = _parse_line(line)
+        if block and (kind != block["kind"] or kind == "heading"):
+            yield block
+            block = {}
+        if kind == "heading":
+            block = {"kind": kind, **values}
+        elif kind == "paragraph" and block:
+            block["text"] += f" {values['text']}"
+        elif kind == "paragraph":
+            block = {"kind": kind, **values}
+        elif kind:
+            name = "items" if kind == "list" else "rows"
+            block = block or {"kind": kind, name: []}
+            if values:
+                block[name].append(values["cells"] if kind == "table" else values)
+
+
+def markdown_sections(text: str) -> Iterator[dict[str, Any]]:
+    """Yield the sections of a text: ``title`` (a heading) and ``blocks`` (see `markdown_blocks`).
+
+    Blocks before the first heading are in a section with an empty title.
+    """
+    section: dict[str, Any] = {"title": "", "blocks": []}
+    for block in markdown_blocks(text):
+        if block["kind"] == "heading":
+            if section["title"] or section["blocks"]:
+                yield section
+            section = {"title": block["text"], "blocks": []}
+        else:
+            section["blocks"].append(block)
+    yield section
+
+
+def _parse_line(line: str) -> tuple[str, dict[str, Any]]:
+    """Return the kind of a line, which is empty for an empty line, and its values."""
+    if found := _HEADING.fullmatch(line):
+        return "heading", {"level": len(found[1]), "text": _plain(found[2])}
+    if found := _ITEM.fullmatch(line):
+        return "list", {"depth": len(found[1]) // 2, "text": _plain(found[2])}
+    bare = line.strip()
+    if _RULE.fullmatch(bare):
+        return "table", {}
+    if bare.startswith("|") and bare.endswith("|") and len(bare) > 1:
+        return "table", {"cells": [_plain(each) for each in _CELL.split(bare)[1:-1]]}
+    return ("paragraph", {"text": _plain(bare)}) if bare else ("", {})
+
+
+def _plain(text: str) -> str:
+    return _ESCAPED.sub(r"\1", text.strip()).replace("`", "")

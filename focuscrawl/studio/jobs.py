@@ -26,7 +26,13 @@ from typing import TYPE_CHECKING, Any
 from filelock import FileLock
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import is_locked, open_nofollow, safe_join, write_atomically
+from focuscrawl.foundation.files import (
+    is_locked,
+    open_nofollow,
+    reporting_write_errors,
+    safe_join,
+    write_atomically,
+)
 from focuscrawl.foundation.processes import start_python
 
 if TYPE_CHECKING:
@@ -108,11 +114,9 @@ class Jobs:
         folder = self._jobs / name
         order = {"kind": kind, "subject": subject, "arguments": list(arguments)}
         order |= {"begun": now.isoformat(timespec="seconds")}
-        try:
+        with reporting_write_errors(folder):
             folder.mkdir(parents=True)
             write_atomically(folder / _JOB_FILE, json.dumps(order))
-        except OSError as error:
-            raise UserError(f"{folder} cannot be written: {error.strerror}") from None
         # not read from the job's file, which somebody else may have written
         command = ["-m", "focuscrawl.studio.jobs", str(folder), *arguments]
         process = start_python(

@@ -16,8 +16,8 @@ from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.critic.focused_critic import WordReasons, explain_words
 from focuscrawl.critic.protocol import RELEVANT, is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import check_applicable, suggest
-from focuscrawl.feedback.applying import load_crawl_definition
+from focuscrawl.feedback.applying import check_applicable, load_crawl_definition
+from focuscrawl.feedback.suggestions import suggest
 from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.report.status import open_store
 from focuscrawl.topics import training_urls

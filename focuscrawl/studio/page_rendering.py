@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import update_lock
+from focuscrawl.foundation.files import reporting_write_errors, update_lock
 from focuscrawl.report.templates import load_template
 from focuscrawl.studio.served_folder import NamedCrawl
 
@@ -70,11 +70,9 @@ class StudioContext:
 
         Callers check whether a job is running, and start a job, within one ``with`` block.
         """
-        try:
-            with update_lock(self.folder.root / "jobs"):
-                yield
-        except OSError as error:
-            raise UserError(f"{self.folder.root} cannot be written: {error.strerror}") from None
+        root = self.folder.root
+        with reporting_write_errors(root), update_lock(root / "jobs"):
+            yield
 
     def crawl(self, name: str) -> NamedCrawl:
         """Return the crawl with the given name; raise `UserError` if the crawl does not exist."""

@@ -10,7 +10,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import open_nofollow, read_regular, write_atomically
+from focuscrawl.foundation.files import (
+    open_nofollow,
+    read_regular,
+    reporting_write_errors,
+    write_atomically,
+)
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.topic_folder import count_new_judgements
@@ -108,11 +113,9 @@ def start_fetching(
             raise UserError("all of these pages were fetched before: add other pages")
         folder = topic.next_examples()
         file = context.folder.safe_path(f"{folder}/asked.txt")
-        try:
+        with reporting_write_errors(file):
             file.parent.mkdir(parents=True)
             write_atomically(file, "\n".join(new) + "\n")
-        except OSError as error:
-            raise UserError(f"{file} cannot be written: {error.strerror}") from None
         arguments = ["topic", "fetch", f"{folder}/asked.txt", f"--crawl-dir={folder}"]
         if web is not None:
             arguments.append(f"--web={web}")

@@ -4,8 +4,7 @@ The package `taxonomy` reads label tables and Dmoz dumps, and prunes topic trees
 [A02 section 3.1].
 """
 
-from focuscrawl.taxonomy.dmoz import read_dmoz
-from focuscrawl.taxonomy.pruning import choose_min_examples, prune
+from focuscrawl.taxonomy.dmoz import choose_min_examples, prune, read_dmoz
 from focuscrawl.taxonomy.topic_tree import (
     OTHER,
     ROOT,

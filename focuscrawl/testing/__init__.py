@@ -6,9 +6,13 @@ critic must pass. The class `TinyWeb` holds pages in memory, and the function `c
 strategy sees. Checks are plain callables that raise `AssertionError` and do not need pytest.
 """
 
-from focuscrawl.testing.critic_checks import check_critic, critic_checks
+from focuscrawl.testing.checks import (
+    check_critic,
+    check_strategy,
+    critic_checks,
+    strategy_checks,
+)
 from focuscrawl.testing.simulated_crawl import SimulatedCrawl
-from focuscrawl.testing.strategy_checks import check_strategy, strategy_checks
 from focuscrawl.testing.tiny_web import KeywordCritic, TinyWeb, crawl, new_crawl, step
 
 __all__ = [

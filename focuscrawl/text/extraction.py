@@ -1,4 +1,4 @@
-"""Extracts the main text and the metadata of pages in child processes with limits."""
+"""Extracts the main text, its tables and the metadata of pages in child processes with limits."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import date
 from functools import partial
+from itertools import islice
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urljoin
@@ -23,11 +24,9 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import detect_language
 from focuscrawl.page.parser_process import WorkerProcess, serve_requests
 from focuscrawl.page.words import count_words
-from focuscrawl.text.page_tables import flatten_tables, unwrap_layout_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-
 
 EXTRACTORS = ("trafilatura", "resiliparse")
 VISIBLE = "visible text"  #: extractor name of a text that no library found
@@ -392,3 +391,76 @@ def _extract_for_parent(page: dict[str, Any], body: bytes) -> list[bytes]:
     except Exception:  # the libraries fail on some pages, which then have no text
         answer = {"text": None}
     return [json.dumps(answer, default=str).encode() + b"\n"]
+
+
+# -- tables -----------------------------------------------------------------------------------
+
+_ROW_GROUPS = ("thead", "tbody", "tfoot")
+_CELLS = ("td", "th")
+_OF_DATA = ("caption", "thead", "tfoot")
+_BLOCKS = (
+    *("p", "div", "li", "dt", "dd", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"),
+    *("article", "section", "form", "hr"),
+)
+# in a cell of a layout table: data cells often contain one block, and seldom a long text
+_MIN_BLOCKS, _MIN_CHARACTERS = 2, 500
+
+
+def unwrap_layout_tables(tree: Any) -> None:
+    """Replace layout tables (tables that only arrange text) in an lxml tree by block elements.
+
+    A table is a layout table if its role is ``presentation``, or if the table has a single row or
+    column. A table is also a layout table if a cell contains several blocks, another table or a
+    long text. A table with headings or a caption is never a layout table.
+    """
+    for table in list(tree.iter("table")):
+        groups = [table, *(each for each in table if each.tag in _ROW_GROUPS)]
+        rows = [each for group in groups for each in group if each.tag == "tr"]
+        cells = [[each for each in row if each.tag in _CELLS] for row in rows]
+        if _is_layout(table, cells):
+            for each in [*groups, *rows]:
+                each.tag = "div"
+            for each in (cell for row in cells for cell in row):
+                each.tag = (
+                    "p" if next(each.iterdescendants("table", *_BLOCKS), None) is None else "div"
+                )
+
+
+def _is_layout(table: Any, rows: list[list[Any]]) -> bool:
+    if (table.get("role") or "").strip().lower() in {"presentation", "none"}:
+        return True
+    if any(each.tag in _OF_DATA for each in table):
+        return False
+    cells = [cell for row in rows for cell in row]
+    if any(cell.tag == "th" for cell in cells):
+        return False
+    return (
+        len(rows) <= 1
+        or max(map(len, rows)) <= 1
+        or any(next(cell.iterdescendants("table"), None) is not None for cell in cells)
+        or any(len([*islice(cell.iter(*_BLOCKS), _MIN_BLOCKS)]) == _MIN_BLOCKS for cell in cells)
+        or any(sum(map(len, cell.itertext())) >= _MIN_CHARACTERS for cell in cells)
+    )
+
+
+def flatten_tables(body: Any, to_text: Callable[[Any], str]) -> None:
+    """Replace Markdown tables in an extracted text by one line per row, with tabs between cells.
+
+    Parameters
+    ----------
+    body : lxml element
+        Main text in the format of trafilatura.
+    to_text : callable
+        Returns the text of a cell, with the escapes and separators of a Markdown table.
+    """
+    for table in list(body.iter("table")):
+        for row in list(table.iter("row")):
+            cells = [_read_cell(to_text(cell)) for cell in row.iter("cell")]
+            row.clear()
+            row.tag, row.text = "p", "\t".join(cells).rstrip()
+        table.tag = "div"
+
+
+def _read_cell(text: str) -> str:
+    plain = text.strip().removeprefix("|").removesuffix("|")
+    return " ".join(plain.split()).replace("\\|", "|")

@@ -13,7 +13,12 @@ from tomlkit.exceptions import TOMLKitError
 from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import safe_join, update_lock, write_atomically
+from focuscrawl.foundation.files import (
+    reporting_write_errors,
+    safe_join,
+    update_lock,
+    write_atomically,
+)
 from focuscrawl.foundation.urls import invalid_url_message, normalize
 from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
@@ -199,19 +204,16 @@ def edit_definition(
     UserError
         The file cannot be read or written, or keeps changing.
     """
-    try:
-        with update_lock(path):
-            for _ in range(_MAX_ATTEMPTS):
-                before = _read_bytes(path)
-                if before is None and create is not None:
-                    changed = change(create())
-                else:
-                    changed = change(read_definition(path))
-                if _read_bytes(path) == before:
-                    write_definition(changed, path)
-                    return changed
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    with reporting_write_errors(path), update_lock(path):
+        for _ in range(_MAX_ATTEMPTS):
+            before = _read_bytes(path)
+            if before is None and create is not None:
+                changed = change(create())
+            else:
+                changed = change(read_definition(path))
+            if _read_bytes(path) == before:
+                write_definition(changed, path)
+                return changed
     raise UserError(f"another program keeps changing {path}: close it and try again")
 
 

@@ -33,10 +33,9 @@ from focuscrawl.topics.definition import load_base_critic
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.focused_critic import TrainedCritic
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.topics.definition import TopicDefinition
     from focuscrawl.webs.web_protocol import Web
@@ -178,7 +177,7 @@ class RankedClass(NamedTuple):
     pages: int  # number of pages whose most probable leaf is the node or below it
 
 
-def rank_classes(classes: Sequence[str], probabilities: NDArray[np.float64]) -> list[RankedClass]:
+def rank_classes(classes: Sequence[str], probabilities: Floats) -> list[RankedClass]:
     """Rank the classes of a taxonomy by how well each class fits given pages.
 
     Parameters

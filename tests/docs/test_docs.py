@@ -19,7 +19,7 @@ from focuscrawl.collection.collection import COLUMNS
 from focuscrawl.crawl_config import ARGUMENTS, SETTINGS, update_tables
 from focuscrawl.engine import visits
 from focuscrawl.store import CrawlStore
-from focuscrawl.strategies.registry import GROUP, find_strategy
+from focuscrawl.strategies.base import GROUP, find_strategy
 
 from .printed_commands import DOCUMENTS, FENCED, ROOT
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import Teacher
+from focuscrawl.feedback.teacher import Teacher
 from focuscrawl.foundation import api_client
 from focuscrawl.topics import read_definition
 

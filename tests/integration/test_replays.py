@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.strategies.base import strategy_names
 
 from .running import TOPIC, Kept, crawl
 

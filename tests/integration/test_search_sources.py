@@ -13,7 +13,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.report.status import open_store
 from focuscrawl.search import ask_queries, open_source
-from focuscrawl.search.proposals import propose_queries, read_titles
+from focuscrawl.search.queries import propose_queries, read_titles
 from focuscrawl.search.seed_source import settings_file
 
 from .search_server import COLLECTION, Said, results, search_server

@@ -13,7 +13,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 import pytest
 
-from focuscrawl.collection import wacz_package, write_collection
+from focuscrawl.collection import export_files, write_collection
 from focuscrawl.collection.collection import Collection, ExportedPage, ExportOptions
 from focuscrawl.text.extraction import PageText
 from focuscrawl.webs import RecordedWeb, open_web
@@ -33,7 +33,7 @@ URLS = [f"http://{x}.example/" for x in "cadb"]
 @pytest.fixture
 def wacz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return an export of four pages, whose index has two pages in a block."""
-    monkeypatch.setattr(wacz_package, "_LINES", 2)
+    monkeypatch.setattr(export_files, "_LINES", 2)
     recording = Recording(tmp_path / "pages.warc.gz")
     text = PageText("", "", "", "", "", None, "en", 0.9, "", "", "", "trafilatura")
     pages = []

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.diagnosis import ALARM, FAST_AGAIN, RECOVERED, SLOW, HarvestMonitor, SpeedMonitor
-from focuscrawl.diagnosis.alarms import WINDOW
-from focuscrawl.diagnosis.attribution import NO_PAGE
+from focuscrawl.diagnosis import (
+    ALARM,
+    FAST_AGAIN,
+    NO_PAGE,
+    RECOVERED,
+    SLOW,
+    WINDOW,
+    HarvestMonitor,
+    SpeedMonitor,
+)
 
 if TYPE_CHECKING:
     from focuscrawl.diagnosis import Diagnosis, Slowdown

@@ -13,8 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import KINDS, Suggestion, read_judgements, suggest, write_questions
-from focuscrawl.feedback.suggestions import order_by_doubt, read_verdict
+from focuscrawl.feedback.suggestions import (
+    KINDS,
+    Suggestion,
+    order_by_doubt,
+    read_judgements,
+    read_verdict,
+    suggest,
+    write_questions,
+)
 from focuscrawl.report.status import open_store
 
 from .shelves import Shelf, at, open_crawl, run

@@ -16,12 +16,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.feedback import Teacher
 from focuscrawl.feedback.teacher import (
     INSTRUCTIONS,
     QUESTION,
     NoVerdictError,
     Prompt,
+    Teacher,
     page_digest,
     parse_verdict,
 )

@@ -11,16 +11,12 @@ from focuscrawl.errors import UserError
 from focuscrawl.report import url_tables
 from focuscrawl.report.url_lookup import PageLinks
 from focuscrawl.report.url_tables import (
-    HOST_ORDERS,
-    PAGE_ORDERS,
-    UNFETCHED_ORDERS,
+    ORDERS,
     UrlFilter,
     count_rows,
     frontier_top,
     list_duplicates,
-    list_hosts,
-    list_pages,
-    list_unfetched,
+    list_rows,
     map_hosts,
     open_sorted_copy,
     sql_of,
@@ -105,11 +101,11 @@ def _link(number: int, source: int, target: int) -> dict[str, Any]:
             "dom_position": 0, "score": 0.5, "model_version": 0}  # fmt: skip
 
 
-@pytest.mark.parametrize("order", [*PAGE_ORDERS])
+@pytest.mark.parametrize("order", [*ORDERS["pages"]])
 def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     connection: Database, order: str
 ) -> None:
-    whole = list_pages(connection, UrlFilter(order=order)).rows
+    whole = list_rows(connection, "pages", UrlFilter(order=order)).rows
     keys = {
         "newest": lambda row: -row["seq"],
         "oldest": lambda row: row["seq"],
@@ -121,9 +117,11 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     assert whole == sorted(whole, key=keys[order])
     found, after = list[dict[str, Any]](), ""
     while True:
-        part = list_pages(connection, UrlFilter(order=order), after=after, n=7)
+        part = list_rows(connection, "pages", UrlFilter(order=order), after=after, n=7)
         if after:
-            earlier = list_pages(connection, UrlFilter(order=order), before=part.before or "", n=7)
+            earlier = list_rows(
+                connection, "pages", UrlFilter(order=order), before=part.before or "", n=7
+            )
             assert earlier.rows == found[-7:]
         found += part.rows
         if part.after is None:
@@ -132,12 +130,12 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     assert found == whole
 
 
-@pytest.mark.parametrize("order", [*UNFETCHED_ORDERS])
+@pytest.mark.parametrize("order", [*ORDERS["frontier"]])
 def test_parts_of_the_frontier_make_the_whole(connection: Database, order: str) -> None:
-    whole = list_unfetched(connection, UrlFilter(order=order)).rows
+    whole = list_rows(connection, "frontier", UrlFilter(order=order)).rows
     found, after = list[dict[str, Any]](), ""
     while True:
-        part = list_unfetched(connection, UrlFilter(order=order), after=after, n=10)
+        part = list_rows(connection, "frontier", UrlFilter(order=order), after=after, n=10)
         found += part.rows
         if part.after is None:
             break
@@ -148,17 +146,17 @@ def test_parts_of_the_frontier_make_the_whole(connection: Database, order: str) 
 
 
 def test_an_order_can_be_reversed(connection: Database) -> None:
-    whole = list_pages(connection, UrlFilter(order="score")).rows
-    assert list_pages(connection, UrlFilter(order="-score")).rows == whole[::-1]
+    whole = list_rows(connection, "pages", UrlFilter(order="score")).rows
+    assert list_rows(connection, "pages", UrlFilter(order="-score")).rows == whole[::-1]
     with pytest.raises(UserError, match="order '--score' is invalid"):
-        list_pages(connection, UrlFilter(order="--score"))
+        list_rows(connection, "pages", UrlFilter(order="--score"))
 
 
-@pytest.mark.parametrize("order", [*HOST_ORDERS])
+@pytest.mark.parametrize("order", [*ORDERS["hosts"]])
 def test_hosts_are_counted_and_sorted(connection: Database, order: str) -> None:
-    pages = list_pages(connection, UrlFilter()).rows
-    waiting = list_unfetched(connection, UrlFilter(kind="queued")).rows
-    rows = list_hosts(connection, UrlFilter(order=order)).rows
+    pages = list_rows(connection, "pages", UrlFilter()).rows
+    waiting = list_rows(connection, "frontier", UrlFilter(kind="queued")).rows
+    rows = list_rows(connection, "hosts", UrlFilter(order=order)).rows
     for row in rows:
         fetches = [page for page in pages if page["host"] == row["name"]]
         relevant = sum(page["relevance"] > 0.5 for page in fetches)
@@ -169,9 +167,9 @@ def test_hosts_are_counted_and_sorted(connection: Database, order: str) -> None:
         (row[order] for row in rows), reverse=order != "name"
     )
     assert len(rows) == HOSTS
-    assert [row["name"] for row in list_hosts(connection, UrlFilter(search="B.ex")).rows] == [
-        "b.example"
-    ]
+    assert [
+        row["name"] for row in list_rows(connection, "hosts", UrlFilter(search="B.ex")).rows
+    ] == ["b.example"]
 
 
 @pytest.mark.parametrize(
@@ -190,24 +188,25 @@ def test_hosts_are_counted_and_sorted(connection: Database, order: str) -> None:
 def test_the_sql_of_a_table_gives_its_rows(
     store: CrawlStore, connection: Database, table: str, wanted: UrlFilter
 ) -> None:
-    read = {"pages": list_pages, "frontier": list_unfetched, "hosts": list_hosts}[table]
     key = "name" if table == "hosts" else "url"
-    rows = [row[key] for row in read(connection, wanted).rows]
+    rows = [row[key] for row in list_rows(connection, table, wanted).rows]
     assert [row[key] for row in store.rows(sql_of(table, wanted))] == rows
 
 
 def test_filters(connection: Database) -> None:
     def seqs(**wanted: Any) -> set[int]:
-        return {row["seq"] for row in list_pages(connection, UrlFilter(**wanted)).rows}
+        return {row["seq"] for row in list_rows(connection, "pages", UrlFilter(**wanted)).rows}
 
-    rows = list_pages(connection, UrlFilter()).rows
+    rows = list_rows(connection, "pages", UrlFilter()).rows
     relevant = {row["seq"] for row in rows if 0.4 <= row["relevance"] <= 0.6}
     assert seqs(least=0.4, most=0.6) == relevant
     assert seqs(host="b.ex") == {n + 1 for n in range(PAGES) if n % HOSTS == 1}
     assert seqs(host="_") == set()  # no wildcard
     assert seqs(status=404) == seqs(kind="nothing") == {10, 20}
     assert seqs(kind="duplicate", order="relevance") == {12, 14}
-    states = {row["state"] for row in list_unfetched(connection, UrlFilter(kind="excluded")).rows}
+    states = {
+        row["state"] for row in list_rows(connection, "frontier", UrlFilter(kind="excluded")).rows
+    }
     assert states == {"excluded"}
 
 
@@ -219,7 +218,7 @@ def test_a_search_goes_on_where_it_stopped(
     wanted = UrlFilter(search="wheels E-1", order="relevance")
     found, after, searched = list[int](), "", 0
     while True:
-        part = list_pages(connection, wanted, after=after)
+        part = list_rows(connection, "pages", wanted, after=after)
         found += [row["seq"] for row in part.rows]
         assert part.searched is not None
         searched += part.searched
@@ -229,19 +228,21 @@ def test_a_search_goes_on_where_it_stopped(
     assert set(found) == {2, *range(11, 21)}  # pages 1 and 10 to 19
     assert len(found) == len(set(found))
     assert searched == PAGES
-    assert list_pages(connection, UrlFilter(search="%")).searched == 4
+    assert list_rows(connection, "pages", UrlFilter(search="%")).searched == 4
     monkeypatch.undo()
-    assert [row["seq"] for row in list_pages(connection, UrlFilter(search="7%_0")).rows] == [8]
+    assert [
+        row["seq"] for row in list_rows(connection, "pages", UrlFilter(search="7%_0")).rows
+    ] == [8]
 
 
 def test_what_makes_no_sense_is_refused(connection: Database) -> None:
     with pytest.raises(UserError, match="is invalid: use one of newest"):
-        list_pages(connection, UrlFilter(order="seq; DROP TABLE page"))
+        list_rows(connection, "pages", UrlFilter(order="seq; DROP TABLE page"))
     with pytest.raises(UserError, match="is invalid: use one of queued"):
-        list_unfetched(connection, UrlFilter(kind="fetched"))
+        list_rows(connection, "frontier", UrlFilter(kind="fetched"))
     for place in ("x", "1:x", "nan:1", f"1:{1 << 63}"):
         with pytest.raises(UserError, match="cursor"):
-            list_pages(connection, UrlFilter(), after=place)
+            list_rows(connection, "pages", UrlFilter(), after=place)
 
 
 def test_duplicates(connection: Database) -> None:

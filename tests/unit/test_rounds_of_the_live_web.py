@@ -14,8 +14,7 @@ from focuscrawl.crawl import CrawlConfig
 from focuscrawl.foundation.urls import host
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.context import RoundTime, load_context
-from focuscrawl.rounds.fetching import open_round
-from focuscrawl.rounds.live_rounds import LiveFetchFolder
+from focuscrawl.rounds.fetching import LiveFetchFolder, open_round
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.rounds.tasks import LocalMaster, Task, run_task
 from focuscrawl.testing import TinyWeb

@@ -17,8 +17,7 @@ from focuscrawl.crawl.traps import Discounts
 from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.bucket_update import find_urls_to_rescore
-from focuscrawl.rounds.buckets import BucketUrls, Inlinks
+from focuscrawl.rounds.buckets import BucketUrls, Inlinks, find_urls_to_rescore
 from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.driver import choose_urls
 from focuscrawl.rounds.folders import write_crawl_folder

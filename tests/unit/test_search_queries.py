@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.search import Candidate, choose_candidates, make_tuples, open_source
-from focuscrawl.search.proposals import propose_queries, read_titles
+from focuscrawl.search.queries import propose_queries, read_titles
 
 from .small_crawl import being_written
 

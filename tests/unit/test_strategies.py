@@ -19,9 +19,9 @@ from focuscrawl.strategies import (
     Maximum,
     Strategy,
     StrategyContext,
+    base,
     find_strategy,
     make_strategy,
-    registry,
     strategy_names,
 )
 from focuscrawl.testing import strategy_checks
@@ -115,8 +115,8 @@ def test_every_strategy_holds_to_every_check(check: Callable[[], None]) -> None:
 
 
 def test_what_is_no_subclass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    points = EntryPoints([EntryPoint("own", "collections:Counter", registry.GROUP)])
-    monkeypatch.setattr(registry, "entry_points", points.select)
+    points = EntryPoints([EntryPoint("own", "collections:Counter", base.GROUP)])
+    monkeypatch.setattr(base, "entry_points", points.select)
     with pytest.raises(
         UserError,
         match=r"strategy own \(collections:Counter\) is not a subclass of focuscrawl.strategies",

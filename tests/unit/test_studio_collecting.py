@@ -14,7 +14,6 @@ import pytest
 
 from focuscrawl.collection.export_files import write_collection
 from focuscrawl.errors import UserError
-from focuscrawl.studio.datasheet_blocks import markdown_sections
 from focuscrawl.studio.exports import (
     EXPORTS,
     choose_pages,
@@ -22,6 +21,7 @@ from focuscrawl.studio.exports import (
     find_datasheet,
     find_export,
     list_exports,
+    markdown_sections,
     open_download,
     read_chunks,
     read_preview,

@@ -14,7 +14,7 @@ from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.waiting import OVERTAKEN
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
-from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.strategies.base import strategy_names
 from focuscrawl.studio.crawl_form import (
     OutlookRunner,
     encode_choice,

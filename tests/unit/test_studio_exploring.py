@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio import crawl_analyses, table_routes
+from focuscrawl.studio import crawl_analyses, explore_routes
 from focuscrawl.studio.crawl_analyses import OpenCrawls
 from focuscrawl.studio.drawings import draw_circle
 
@@ -28,13 +28,13 @@ def crawl(tmp_path: Path) -> Path:
 def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
     crawls = OpenCrawls()
     since = time.monotonic()
-    while (found := table_routes.read_table(crawls, crawl, "pages", {}))["sorting"]:
+    while (found := explore_routes.read_table(crawls, crawl, "pages", {}))["sorting"]:
         assert time.monotonic() - since < LONG
     assert (found["rows"], found["total"]) == ([], 0)
     (crawl / "crawl.db").unlink()
     (crawl / "crawl.db").write_bytes(b"no database" * 1000)
     with pytest.raises(UserError):
-        table_routes.read_table(crawls, crawl, "pages", {})
+        explore_routes.read_table(crawls, crawl, "pages", {})
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
 )
 def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str, str]) -> None:
     crawls = OpenCrawls()
-    while table_routes.read_table(crawls, crawl, "pages", {})["sorting"]:
+    while explore_routes.read_table(crawls, crawl, "pages", {})["sorting"]:
         pass
     with pytest.raises(UserError):
-        table_routes.read_table(crawls, crawl, "pages", query)
+        explore_routes.read_table(crawls, crawl, "pages", query)
 
 
 def test_a_sum_whose_process_cannot_start_is_made_when_it_can(

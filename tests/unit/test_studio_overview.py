@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.store import CrawlStore
 from focuscrawl.studio.crawl_form import free_name
-from focuscrawl.studio.crawl_tally import CrawlTally
 from focuscrawl.studio.exports import create_export_folder
-from focuscrawl.studio.overview import read_steps
+from focuscrawl.studio.overview import CrawlTally, read_steps
 from focuscrawl.studio.served_folder import StudioFolder
 
 from .small_crawl import put

@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.completeness.stop_rules import StopExpression
-from focuscrawl.completeness.target_recall import (
+from focuscrawl.completeness.recall_estimate import (
     TargetCounts,
     certified_recall,
     split_examples,
     targets_needed,
 )
+from focuscrawl.completeness.stop_rules import StopExpression
 from focuscrawl.crawl.assembly import open_crawl as open_configured
 from focuscrawl.crawl.target_pages import read_targets, target_states, write_targets
 from focuscrawl.crawl_config import CrawlConfig

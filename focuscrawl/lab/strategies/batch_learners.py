@@ -18,7 +18,7 @@ from focuscrawl.apprentice.hashing import (
 )
 from focuscrawl.apprentice.learners import row_sums
 from focuscrawl.critic.classifiers import log_theta
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sum_by_group
+from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints, sum_by_group
 from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
