@@ -19,11 +19,8 @@ import itertools
 import random
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 LONGEST_LINE = 100  # characters

@@ -10,6 +10,7 @@ import argparse
 import csv
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,8 +30,6 @@ from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs import RecordedWeb
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.completeness.recall_estimate import RecallEstimate
 
 FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of a crawl; 0: to its end

@@ -10,16 +10,14 @@ of nine tenths of the links.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from focuscrawl.distiller import Distiller, LinkGraph
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LINKS = 10_000_000
 LIMIT = 20.0  # seconds

@@ -17,9 +17,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from replays import ROOT
 from scrapy import signals
@@ -34,9 +35,6 @@ from integration.running import Kept, command
 from server.bad.hard import KINDS, SIZES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
 

@@ -10,18 +10,15 @@ import argparse
 import json
 import random
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from pyarrow import fs
 
 from focuscrawl.webs.columnar import ColumnarIndex, write_columnar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 def lines(captures: int) -> Iterator[bytes]:

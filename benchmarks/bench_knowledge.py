@@ -12,19 +12,16 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
 
 from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, add_crawl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 URLS = 1_000_000
 PAGE = 470  # links of a page

@@ -17,7 +17,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pytest
@@ -28,8 +28,6 @@ from focuscrawl.settings import EXTENSIONS
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Visit

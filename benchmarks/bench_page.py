@@ -5,10 +5,11 @@ Run: ``pytest benchmarks/bench_page.py -s`` after the tests, which unpack the we
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import lxml.html
 import pytest
@@ -21,9 +22,6 @@ from focuscrawl.page.parse import to_links
 from focuscrawl.page.walk import Outline, build_outline, parse_tree
 from focuscrawl.page.words import tokenize
 from focuscrawl.webs import RecordedWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 PAGES = {"uci": 300, "wikipedia": 60}
 ROUNDS = 7

@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -45,8 +46,6 @@ from focuscrawl.testing import new_crawl
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from focuscrawl.crawl import Crawl, Fetch
 
 ROOT = Path(__file__).resolve().parents[1]

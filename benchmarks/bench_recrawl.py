@@ -21,14 +21,11 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from focuscrawl.knowledge import Knowledge
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 VERSIONS = (2, 3, 4, 5)
 WAYS = ("recrawl", "full price", "afresh", "everything")

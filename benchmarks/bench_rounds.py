@@ -14,9 +14,10 @@ import argparse
 import csv
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import process_time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from replays import ROOT, critic, recording, seeds, topics
@@ -28,9 +29,6 @@ from focuscrawl.report.figures import LineStyle, add_legend, png, single_plot
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.driver import parse_round_size
 from focuscrawl.rounds.tasks import LocalMaster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ONE = "one process"
 BUCKETS = 2

@@ -16,6 +16,7 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,8 +29,6 @@ from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.tasks import LocalMaster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from focuscrawl.rounds.tasks import Master
 
 PORT = 17_077

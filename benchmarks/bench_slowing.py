@@ -15,16 +15,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from focuscrawl.webs.synthetic import SyntheticWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 TOPIC = "/Sports/Cycling"

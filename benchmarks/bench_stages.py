@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from operator import attrgetter
 from time import sleep, thread_time
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,6 @@ from focuscrawl.page import read_content_type
 from focuscrawl.store import writer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.webs.web_protocol import Web
 
 PAGES = 400

@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -34,8 +35,6 @@ from focuscrawl.store import CrawlStore, NewUrl, PageRow, schema
 from focuscrawl.store.schema import LinkRow
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from playwright.sync_api import Browser, Page
 
 _PAGES, _WAITING, _HOSTS, _LINKS = 100_000, 1_000_000, 5_000, 12

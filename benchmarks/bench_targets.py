@@ -10,10 +10,10 @@ import argparse
 import csv
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 from bench_completeness import prepared
@@ -26,9 +26,6 @@ from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs import RecordedWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TARGETS, DRAWS, ASKED = 30, 3, 0.8
 OTHER_COUNTS = (14, 50, 100)  # of target pages

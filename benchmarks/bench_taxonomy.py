@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from focuscrawl.foundation.files import cache_dir
 from focuscrawl.taxonomy import prune, read_dmoz
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytest_benchmark.fixture import BenchmarkFixture
 
 TOPICS = 270_000

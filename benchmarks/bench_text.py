@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from resource import RUSAGE_SELF, getrusage
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import trafilatura
@@ -21,9 +22,6 @@ from text_truth import PARTS, Truth, blocks, tokens, truths
 
 from focuscrawl.text import EXTRACTORS as OURS
 from focuscrawl.text import extract_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 ROUNDS = 5
 DRAWS = 10_000

@@ -5,17 +5,15 @@ Run: ``pytest benchmarks/bench_webs.py`` after the tests, which unpack the web.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from focuscrawl.foundation.files import cache_dir
 from focuscrawl.webs import RecordedWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 LINKS = 650  # of a page of Wikipedia
 WARC = cache_dir() / "recorded" / "uci.warc"  # unpacked there by the tests

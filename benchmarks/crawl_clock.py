@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from focuscrawl.settings import EXTENSIONS
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
 

@@ -12,20 +12,18 @@ import subprocess
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs.web_protocol import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 DATABASES = "/databases"
 EXAMPLES = 40  # pages of each server that the critic is trained on

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -47,8 +48,6 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.synthetic.vocabulary import TOPICS, RandomStream, sentence, title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from focuscrawl.critic.focused_critic import TrainedCritic

@@ -8,9 +8,10 @@ to recorded pages, and prints its counts as JSON.
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Iterator
 from time import perf_counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import scrapy
 from scrapy.exceptions import CloseSpider
@@ -22,9 +23,6 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 

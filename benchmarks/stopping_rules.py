@@ -6,6 +6,7 @@ pages after each fetch, and the estimates. Each has one constant, and is tried w
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,8 +14,6 @@ import numpy as np
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from focuscrawl.completeness.recall_estimate import RecallEstimate
 
     Rule = Callable[["Ending", float], int | None]

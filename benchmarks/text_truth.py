@@ -13,11 +13,12 @@ import csv
 import json
 import random
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from lxml import etree, html
 from replays import WEBS, recording
@@ -28,9 +29,6 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.words import PageWords
 from focuscrawl.webs import RecordedWeb
 from focuscrawl.webs.web_protocol import HtmlAnswer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _T = TypeVar("_T")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
@@ -13,8 +13,6 @@ from focuscrawl.engine.private import is_scrapy_program, is_started_by_command
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 

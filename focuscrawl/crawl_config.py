@@ -10,9 +10,12 @@ from __future__ import annotations
 import re
 import sys
 import textwrap
-from collections.abc import Mapping  # noqa: TC003 - pydantic reads the annotations
+from collections.abc import (
+    Iterable,
+    Mapping,
+)
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -39,9 +42,6 @@ from focuscrawl.foundation.user_input import (
 from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
     from pydantic.fields import FieldInfo
 
 #: default recording file in a crawl's folder
@@ -553,44 +553,22 @@ def argument_help(width: int = 96) -> str:
     return "\n".join(lines)
 
 
-def argument_rows() -> str:
-    """Return the rows of the table of arguments on the reference page of settings."""
-    fields = CrawlConfig.model_fields
-    return _rows(
-        [f"`{name}`", str(fields[name].description), _default(fields[name])] for name in ARGUMENTS
-    )
-
-
-def setting_rows() -> str:
-    """Return the rows of the table of settings that are not arguments, for the reference page."""
-    fields = {
-        setting: CrawlConfig.model_fields[name]
-        for setting, name in SETTINGS.items()
-        if name not in ARGUMENTS
-    }
-    return _rows(
-        [
-            f"`{setting}`",
-            describe_accepted(field.annotation, field.metadata),
-            str(field.description),
-            _default(field),
-        ]
-        for setting, field in sorted(fields.items())
-    )
-
-
 def update_tables(document: str) -> str:
     """Return the text of the reference page of settings with updated tables."""
-    for heading, rows in (("`-a`", argument_rows()), ("setting", setting_rows())):
+    fields = {name: CrawlConfig.model_fields[name] for name in SETTINGS.values()}
+    ends = {name: f"{field.description} | {_default(field)} |\n" for name, field in fields.items()}
+    arguments = [f"| `{name}` | {ends[name]}" for name in ARGUMENTS]
+    settings = [
+        f"| `{setting}` | {describe_accepted(field.annotation, field.metadata)} | {ends[name]}"
+        for setting, name in sorted(SETTINGS.items())
+        if (field := fields[name]) and name not in ARGUMENTS
+    ]
+    for heading, rows in (("`-a`", arguments), ("setting", settings)):
         head = re.search(rf"^\| {re.escape(heading)} \|.*\n\|[-|]+\|\n", document, re.MULTILINE)
         if head is not None:
             after = re.sub(r"\A(?:\|.*\n)+", "", document[head.end() :])
-            document = document[: head.end()] + rows + after
+            document = document[: head.end()] + "".join(rows) + after
     return document
-
-
-def _rows(cells: Iterable[list[str]]) -> str:
-    return "".join(f"| {' | '.join(row)} |\n" for row in cells)
 
 
 def describe_accepted(annotation: Any, metadata: Iterable[Any] = ()) -> str:

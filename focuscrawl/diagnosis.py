@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.taxonomy import ROOT, ancestors, lies_under, parent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NO_PAGE = "errors, redirects, duplicates"  # and documents other than HTML
 BUSY, FAILING, STAGNATING, DRIFTING = "busy", "failing", "stagnating", "drifting"

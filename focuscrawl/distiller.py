@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from tldextract import TLDExtract
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
     from focuscrawl.foundation.arrays import Floats, Ints
 
 

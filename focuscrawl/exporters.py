@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from datetime import datetime
+from io import BytesIO
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter, XmlItemExporter
@@ -28,9 +29,6 @@ from focuscrawl.foundation.user_input import is_sqlite_file
 from focuscrawl.report.plain_text import escape_csv_field
 
 if TYPE_CHECKING:
-    from io import BytesIO
-    from typing import Self
-
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
     from scrapy import Spider

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from focuscrawl.engine.config_from_settings import read_config
@@ -11,8 +12,6 @@ from focuscrawl.foundation.extras import require_extra
 from focuscrawl.spiders.focused import FocusedSpider
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scrapy.settings import BaseSettings
 
     from focuscrawl.crawl import Crawl

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -27,8 +28,6 @@ from focuscrawl.errors import RequestCancelledError, UserError
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 

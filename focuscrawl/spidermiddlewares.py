@@ -5,6 +5,7 @@ The module `focuscrawl.engine.open_pages` keeps each page until the spider's cal
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
@@ -16,8 +17,6 @@ from focuscrawl.engine.visits import FOLLOWED, URL_ID
 from focuscrawl.foundation.user_input import UrlPatterns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 

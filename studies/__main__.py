@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -33,9 +35,6 @@ from studies.takeover import take_over
 from studies.topic_tasks import do_all, plan_tasks, read_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     import pandas as pd
 
     from focuscrawl.lab.study import Study

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,6 @@ from focuscrawl.distiller import Distiller, top_pages
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.lab.judged_web import JudgedWeb
     from studies.topic_tasks import Task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,8 +28,6 @@ from focuscrawl.webs import open_web
 from studies.topic_tasks import crawled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Bools, Floats
     from focuscrawl.webs.web_protocol import Web

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,8 +31,6 @@ from studies.topic_tasks import crawled
 from studies.whole_crawls import SoftCrawl, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.foundation.arrays import Bools

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,6 @@ from focuscrawl.report.figures import LineStyle, escape_label, single_plot
 from studies.topic_tasks import read_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 

@@ -7,6 +7,7 @@ and one that draws the table. Nothing is crawled or computed at length here: tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,8 +31,6 @@ from studies.figure_data import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.figure import Figure
 
     from focuscrawl.lab.results import Results

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,6 @@ from focuscrawl.paths.states import PathStates
 from focuscrawl.report.figures import LineStyle, add_legend, escape_label, single_plot
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from matplotlib.figure import Figure
 
     from focuscrawl.foundation.arrays import Floats, Ints

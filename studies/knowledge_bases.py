@@ -6,6 +6,7 @@ import hashlib
 import heapq
 import tempfile
 from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,8 +23,6 @@ from focuscrawl.webs.web_protocol import HtmlAnswer
 from studies.whole_crawls import hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.lab.judged_web import JudgedWeb
     from focuscrawl.page import PageView

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -58,8 +59,6 @@ from studies.forages import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scipy.sparse import csr_array
 
     from focuscrawl.foundation.arrays import Floats, Ints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,8 +22,6 @@ from focuscrawl.webs.web_protocol import read_page
 from studies.whole_crawls import best_first, hosts_of, link_graph, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools, Floats, Ints

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import as_completed
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,9 +23,6 @@ from focuscrawl.webs import open_web
 from studies.leave_one_site_out import CONTENDERS, Experiment, leave_out
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     import pandas as pd
 
     from focuscrawl.webs import Web

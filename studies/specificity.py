@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from focuscrawl.taxonomy import ROOT, ancestors
 from studies.whole_crawls import SoftCrawl, hosts_of, opened
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.lab.judged_web import JudgedWeb
     from studies.topic_tasks import Task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from focuscrawl.strategies.apprentice_strategy import ApprenticeStrategy
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies import JudgedPage, ModelUpdate
     from studies.topic_tasks import Task

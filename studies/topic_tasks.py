@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -29,8 +30,6 @@ from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from focuscrawl.lab.study import Study
 
     Work = Callable[["Task"], Mapping[str, pd.DataFrame]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,8 +16,6 @@ from focuscrawl.lab.judged_web import judge_web
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.lab.judged_web import JudgedWeb

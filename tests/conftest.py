@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from integration import warm
+from integration import studio, warm
 from threadpoolctl import threadpool_limits
 
 from focuscrawl.foundation.files import cache_dir
@@ -52,8 +52,15 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """End the browser of the tests of the studio after them: it keeps the event loop to itself."""
+    if not item.path.match("integration/test_studio*.py"):
+        studio.close_browser()
+
+
 def pytest_sessionfinish() -> None:
-    """End what crawls are forked from."""
+    """End the browser, and what crawls are forked from."""
+    studio.close_browser()
     warm.close()
 
 

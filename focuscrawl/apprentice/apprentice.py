@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -35,10 +37,6 @@ from focuscrawl.foundation.arrays import pack_arrays, unpack_arrays, unpack_fini
 from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-    from typing import Any
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.learners import Learner

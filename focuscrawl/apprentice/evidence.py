@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,8 +13,6 @@ from focuscrawl.apprentice.options import INPUTS
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import LinkTable

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import count, repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, hstack
+from focuscrawl.apprentice.hashing import SparseRows, hash_features, hstack, word_features
 from focuscrawl.apprentice.link_features import (
     HASH_BITS,
     HASH_SIZE,
@@ -29,11 +30,9 @@ from focuscrawl.apprentice.link_features import (
 from focuscrawl.apprentice.link_table import PageFeatures, pack_words
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.view import Links, PageView
-from focuscrawl.page.words import tokenize
+from focuscrawl.page.words import WordColumn, recent_words, tokenize, word_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.options import Options
@@ -49,7 +48,6 @@ _MIN_NAMED_PROBABILITY = 0.1  # of a class in the group "classes"
 _MIN_STORED_PROBABILITY = 0.001  # of a class in the group "probabilities"
 _MIN_PROBABILITY = 1e-9  # smaller posteriors are raised to this
 _CACHE_SIZE = 200_000  # texts, about 50 MB
-_WORD_CACHE_SIZE = 500_000  # about 100 MB
 _START = np.zeros(1, np.int64)
 _NONE, _FIRST = np.zeros(0, np.int32), np.zeros(1, np.int32)
 _NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
@@ -64,13 +62,12 @@ class FeatureExtractor:
         self._words = WordEvidence(critic, use_critic=getattr(critic, "reads_words", False))
         self._anchors = TextEvidence(self._words, tokenize)
         self._paths = TextEvidence(self._words, url_words)
-        self._hashes = WordHashes()
         self._class_features = [
-            hash_features(self._hashes(class_prefixes(name)), CLASS, HASH_BITS)
+            hash_features(word_hashes(class_prefixes(name)), CLASS, HASH_BITS)
             for name in critic.classes
         ]
         self._probability_features = hash_features(
-            self._hashes(critic.classes), PROBABILITY, HASH_BITS
+            word_hashes(critic.classes), PROBABILITY, HASH_BITS
         )
 
     def extract(
@@ -126,7 +123,7 @@ class FeatureExtractor:
         addresses = [urls[i] for i in first.tolist()]
         keys = url_key_table(addresses)
         if "url" in self._groups:
-            features = url_features(addresses, keys, self._hashes)
+            features = url_features(addresses, keys)
         else:
             features = SparseRows.empty(len(addresses))
         return {"new": new, "urls": features, "url_keys": keys}
@@ -160,10 +157,10 @@ class FeatureExtractor:
             )
             parts = [offset_features(near, view.words.hashes)]
         if "anchor" in on:
-            parts.append(self._hashes.rows(anchors, ANCHOR, HASH_BITS))
+            parts.append(word_features(anchors, ANCHOR, HASH_BITS))
         if "section" in on:
             above = view.heading_leaf.searchsorted(left, side="right")
-            headings = self._hashes.rows(["", *view.headings], SECTION, HASH_BITS)
+            headings = word_features(["", *view.headings], SECTION, HASH_BITS)
             parts.append(headings.take(above))
         if "site" in on:
             parts.append(site_features(view.url, urls))
@@ -175,10 +172,10 @@ class FeatureExtractor:
         """Return the features of a page and their values; no values if all are 1."""
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
-            found.append(self._hashes.rows([view.title], TITLE, HASH_BITS).indices)
+            found.append(word_features([view.title], TITLE, HASH_BITS).indices)
         if "headings" in self._groups:
             words = dict.fromkeys(tokenize(view.headings)[0])
-            found.append(hash_features(self._hashes([*words]), HEADING, HASH_BITS))
+            found.append(hash_features(word_hashes([*words]), HEADING, HASH_BITS))
         if "classes" in self._groups and probabilities is not None:
             top = np.argsort(-probabilities, kind="stable")[:_TOP]
             found += [
@@ -196,7 +193,7 @@ class FeatureExtractor:
 
 
 class WordEvidence:
-    """Caches the evidence of each word for each class c: log Pr(c|word) - log Pr(c).
+    """Computes the evidence of each word for each class c: log Pr(c|word) - log Pr(c).
 
     Judging the full text of every link would take too long. The critic judges each word of link
     texts once, as a page that contains only that word. The evidence of a text is the sum of the
@@ -215,10 +212,10 @@ class WordEvidence:
         self._critic = critic
         self._use_critic = use_critic
         self._prior = self._log_probabilities([""])[0]
-        self._evidence_of = _RowCache(
+        self._column = WordColumn(
             lambda words: (self._log_probabilities(words) - self._prior).astype(np.float32),
+            np.float32,
             self.columns,
-            _WORD_CACHE_SIZE,
         )
         marked = np.asarray(getattr(critic, "marked_of_words", critic.marked), bool)
         self._marked = marked if len(marked) == len(self._prior) else np.array([False, True])
@@ -242,7 +239,8 @@ class WordEvidence:
         -------
         NDArray[np.float32] of shape (n, columns)
         """
-        each = self._evidence_of(words)
+        table = recent_words()
+        each = table.take(self._column, table.number(words))
         total = np.zeros((n, self.columns), np.float32)
         if len(each):
             starts = np.concatenate([_START, (owner[1:] != owner[:-1]).nonzero()[0] + 1])
@@ -262,7 +260,7 @@ class WordEvidence:
         NDArray[np.float32] of shape (n_links, columns)
         """
         sums = np.zeros((len(view.tokens) + 1, self.columns))
-        evidence = self._evidence_of(view.words.distinct)
+        evidence = view.words.values(self._column)
         evidence.take(view.words.indices, axis=0).cumsum(axis=0, out=sums[1:])
         start, end = view.words_around(links, n_words)
         return (sums[end] - sums[start]).astype(np.float32)
@@ -287,6 +285,8 @@ class WordEvidence:
 class TextEvidence:
     """Caches the evidence of link texts and URLs, because many pages repeat the same texts.
 
+    The cache is cleared beyond `_CACHE_SIZE` texts.
+
     Parameters
     ----------
     words : evidence of single words
@@ -298,39 +298,26 @@ class TextEvidence:
         words: WordEvidence,
         split: Callable[[list[str]], tuple[list[str], NDArray[np.int32]]],
     ) -> None:
-        self._evidence = _RowCache(
-            lambda texts: words.evidence(*split(texts), len(texts)), words.columns, _CACHE_SIZE
-        )
-
-    def read(self, texts: list[str]) -> NDArray[np.float32]:
-        """Return the evidence of n short texts, float32 (n, columns)."""
-        return self._evidence(texts)
-
-
-class _RowCache:
-    """A cache of one row of numbers a text; it is cleared beyond `max_texts` texts."""
-
-    def __init__(
-        self, compute: Callable[[list[str]], NDArray[np.float32]], columns: int, max_texts: int
-    ) -> None:
-        self._compute, self._columns, self._max_texts = compute, columns, max_texts
+        self._words, self._split = words, split
         self._row_of: dict[str, int] = {}
         self._rows = GrowingArray(np.float32)  # (n_texts, columns), row after row
 
-    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def read(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return the evidence of n short texts, float32 (n, columns)."""
         row_of = self._row_of
-        if len(row_of) > self._max_texts:
+        if len(row_of) > _CACHE_SIZE:
             row_of.clear()
             self._rows = GrowingArray(np.float32)
         at = np.fromiter(map(row_of.get, texts, repeat(-1)), np.int64, len(texts))
         unknown = (at < 0).nonzero()[0]
         if len(unknown):
             new = [texts[i] for i in unknown.tolist()]
-            distinct = sorted(set(new))
-            self._rows.extend(self._compute(distinct).ravel())
+            distinct = [*dict.fromkeys(new)]
+            evidence = self._words.evidence(*self._split(distinct), len(distinct))
+            self._rows.extend(evidence.ravel())
             row_of.update(zip(distinct, count(len(row_of)), strict=False))
             at[unknown] = [row_of[text] for text in new]
-        return self._rows.data.reshape(-1, self._columns).take(at, axis=0)
+        return self._rows.data.reshape(-1, self._words.columns).take(at, axis=0)
 
 
 def class_prefixes(name: str) -> list[str]:
@@ -367,7 +354,7 @@ def name_features(
     def name(space: int, salt: int, texts: Sequence[str], form: str) -> None:
         if not len(texts):
             return
-        numbers = hash_features(WordHashes()(texts), salt, HASH_BITS) + space
+        numbers = hash_features(word_hashes(texts), salt, HASH_BITS) + space
         for at in np.flatnonzero(np.isin(numbers, wanted)).tolist():
             names.setdefault(int(numbers[at]), form.format(texts[at]))
 

@@ -7,23 +7,20 @@ store all training instances as a single matrix.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import repeat
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from focuscrawl.page.words import hash_words, tokenize
+from focuscrawl.page.words import tokenize, word_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Ints
 
 
 ROWS = "<i4 <i4"  # packed `SparseRows`: the features, and the number of features of each row
-_CACHE_SIZE = 500_000  # words, about 60 MB
 _MIX_1 = np.uint64(0x9E3779B97F4A7C15)
 _MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
 _SHIFT = np.uint64(29)
@@ -183,40 +180,11 @@ class PackedRecord:
         )
 
 
-class WordHashes:
-    """Cache of word hashes. A look-up in the cache takes a tenth of the time of hashing the word.
-
-    Parameters
-    ----------
-    max_words : the cache is cleared when the cache has more words
-    """
-
-    def __init__(self, max_words: int = _CACHE_SIZE) -> None:
-        self._max_words = max_words
-        self._known: dict[str, int] = {}
-
-    def __call__(self, words: Sequence[str]) -> NDArray[np.uint64]:
-        """Return the hash of each word, below 2^32, uint64 (n,)."""
-        known = self._known
-        if len(known) > self._max_words:
-            known.clear()
-        numbers = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
-        unknown = (numbers < 0).nonzero()[0]
-        if len(unknown):
-            new = [words[i] for i in unknown.tolist()]
-            numbers[unknown] = hashed = hash_words(new)
-            known.update(zip(new, hashed.tolist(), strict=True))
-        return numbers.view(np.uint64)
-
-    def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
-        """Return one row of features per text: one feature for each occurrence of a word."""
-        words, owner = tokenize(texts)
-        lengths = np.bincount(owner, minlength=len(texts))
-        return SparseRows(hash_features(self(words), salt, bits), row_pointers(lengths))
-
-    def words(self) -> dict[int, str]:
-        """Return a dictionary that maps each cached hash to its word."""
-        return {number: word for word, number in self._known.items()}
+def word_features(texts: list[str], salt: int, bits: int) -> SparseRows:
+    """Return one row of features per text: one feature for each occurrence of a word."""
+    words, owner = tokenize(texts)
+    lengths = np.bincount(owner, minlength=len(texts))
+    return SparseRows(hash_features(word_hashes(words), salt, bits), row_pointers(lengths))
 
 
 def hash_features(
@@ -226,7 +194,7 @@ def hash_features(
 
     Parameters
     ----------
-    words : uint64 (n,), hashes of words (`WordHashes`)
+    words : uint64 (n,), hashes of words (`word_hashes`)
     salt : number of the kind of feature, below 2^31
     bits : at most 31
     """

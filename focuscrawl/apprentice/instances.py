@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -13,8 +14,6 @@ from focuscrawl.apprentice.link_features import HASH_SIZE
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import LinkTable

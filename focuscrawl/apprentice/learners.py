@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -18,8 +19,6 @@ from focuscrawl.critic.classifiers import log_theta
 from focuscrawl.foundation.arrays import pack_arrays, require_array, unpack_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.hashing import SparseRows

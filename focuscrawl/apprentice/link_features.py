@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
@@ -12,16 +13,13 @@ import numpy as np
 
 from focuscrawl.apprentice.hashing import (
     SparseRows,
-    WordHashes,
     hash_features,
     multi_arange,
     row_pointers,
 )
-from focuscrawl.page.words import tokenize
+from focuscrawl.page.words import tokenize, word_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Floats, Ints
@@ -102,7 +100,7 @@ def url_key_table(urls: Sequence[str]) -> NDArray[np.uint32]:
     return np.array(keys, np.uint32).reshape(-1, PREFIXES + PATTERNS + ALIASES)
 
 
-def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes) -> SparseRows:
+def url_features(urls: Sequence[str], keys: NDArray[np.uint32]) -> SparseRows:
     """Return one row of features per URL: the words of its path and query, and its path prefixes.
 
     Parameters
@@ -114,7 +112,7 @@ def url_features(urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHash
     inside = keys[:, :PREFIXES] > 0
     features = np.concatenate(
         [
-            hash_features(hashes(words), WORD, HASH_BITS),
+            hash_features(word_hashes(words), WORD, HASH_BITS),
             hash_features(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, HASH_BITS),
         ]
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,8 +15,6 @@ from focuscrawl.apprentice.link_features import ALIASES, HASH_SIZE, PATTERNS, PR
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from numpy.typing import NDArray
 
 

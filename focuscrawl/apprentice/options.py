@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,8 +15,6 @@ from focuscrawl.apprentice.link_features import MAX_TOKENS
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     Init = TypeVar("Init", bound=Callable[..., None])
 
 #: groups of hashed features of a link from page u to URL v

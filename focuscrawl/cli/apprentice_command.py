@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import asdict, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,8 +24,6 @@ from focuscrawl.report.status import open_store
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Web
@@ -45,11 +44,7 @@ def apprentice() -> None:
 @apprentice.command()
 @common_options.CRAWL_DIR
 @common_options.out_option("New folder for the apprentice, such as models/NAME.", "FOLDER")
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) from which the command reads the pages of the crawl "
-    "again.",
-)
+@common_options.web_option("from which the command reads the pages of the crawl again.")
 @click.option(
     "--critic",
     help="Critic (page classifier) that judges the pages in the recording --web.  [default: "

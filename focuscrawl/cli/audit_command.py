@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
@@ -17,16 +16,12 @@ from focuscrawl.foundation.urls import host
 from focuscrawl.report.audit import Audit, audit_web
 from focuscrawl.report.plain_text import (
     align_columns,
-    escape_csv_cell,
+    format_csv,
     one_line,
     pluralize,
     shorten_middle,
 )
 from focuscrawl.webs import open_web
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _WIDTH = 90  # characters of a printed URL
 
@@ -93,17 +88,13 @@ def audit(
     click.echo("\n".join(_describe(found, opened.name, top)))
     written = []
     if csv is not None:
-        rows = (
-            (page.url, host(page.url), f"{page.relevance:.6g}", page.title) for page in found.pages
-        )
-        written.append(_write_table(csv, ("url", "host", "relevance", "title"), rows, "--csv"))
+        rows: list[tuple[object, ...]] = [("url", "host", "relevance", "title")]
+        rows += ((p.url, host(p.url), f"{p.relevance:.6g}", p.title) for p in found.pages)
+        written.append(_write_table(csv, rows, "--csv"))
     if hosts is not None:
-        table = (
-            (each.host, str(each.pages), str(each.off_topic), f"{each.relevance:.6g}")
-            for each in found.hosts()
-        )
-        names = ("host", "pages", "off_topic", "relevance")
-        written.append(_write_table(hosts, names, table, "--hosts"))
+        rows = [("host", "pages", "off_topic", "relevance")]
+        rows += ((h.host, h.pages, h.off_topic, f"{h.relevance:.6g}") for h in found.hosts())
+        written.append(_write_table(hosts, rows, "--hosts"))
     if written:
         click.echo("\nwrote " + ", ".join(map(str, written)))
 
@@ -137,11 +128,5 @@ def _describe(found: Audit, name: str, top: int) -> list[str]:
     return [*lines, "", *align_columns(rows, left={1})]
 
 
-def _write_table(
-    path: Path, names: Iterable[str], rows: Iterable[Iterable[str]], option: str
-) -> Path:
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(names)
-    writer.writerows([*map(escape_csv_cell, row)] for row in rows)
-    return write_file(path, text.getvalue().encode("utf-8", "replace"), option)
+def _write_table(path: Path, rows: Iterable[Iterable[object]], option: str) -> Path:
+    return write_file(path, format_csv(rows).encode("utf-8", "replace"), option)

@@ -42,12 +42,7 @@ _LONGEST_CHUNK = 10_000_000  # characters
     0.5,
     max=1,
 )
-@click.option(
-    "--language",
-    metavar="CODES",
-    help="Export only pages in these languages: language codes separated by commas, such as "
-    "en,de.  [default: all languages]",
-)
+@common_options.LANGUAGE
 @click.option(
     "--extractor",
     type=click.Choice(EXTRACTORS),
@@ -71,13 +66,11 @@ _LONGEST_CHUNK = 10_000_000  # characters
     help="Also export the links between the exported pages, and the links between the hosts of "
     "the exported pages, as edge lists.",
 )
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) from which the command reads pages that are "
-    "missing in the crawl folder.",
+@common_options.web_option(
+    "from which the command reads pages that are missing in the crawl folder."
 )
 @common_options.processes_option(
-    "Number of processes that extract text from pages at the same time."
+    "Largest number of processes that extract text from pages at the same time."
 )
 def collect(
     *,

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -22,8 +23,6 @@ from focuscrawl.foundation.user_input import Progress, is_sqlite_file
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from focuscrawl.store import CrawlStore
 
 #: click command, or the function that click turns into a command
@@ -68,6 +67,18 @@ NAME = click.option(
     metavar="CLASS",
     help="Name of the class that the critic predicts for relevant pages.  [default: /good]",
 )
+LANGUAGE = click.option(
+    "--language",
+    metavar="CODES",
+    help="Export only pages in these languages: language codes separated by commas, such as "
+    "en,de.  [default: all languages]",
+)
+CRITIC_OUT = click.option(
+    "--out",
+    metavar="FOLDER",
+    required=True,
+    help="Folder in which the command saves the critic, such as models/NAME.",
+)
 EXAMPLES_WEB = (
     "Recording that contains the pages: a .warc, .warc.gz or .wacz file, an index of WARC files, "
     "or `demo` (a synthetic web)."
@@ -85,6 +96,11 @@ def path_option(
 def out_option(text: str, metavar: str = "PATH") -> Callable[[Decorated], Decorated]:
     """Return the required click option ``--out``."""
     return path_option("--out", text, metavar, required=True)
+
+
+def web_option(text: str) -> Callable[[Decorated], Decorated]:
+    """Return the click option ``--web``; `text` ends the sentence about the recording."""
+    return click.option("--web", help=f"Recording (WARC file or index) {text}")
 
 
 def urls_option(name: str, pages: str) -> Callable[[Decorated], Decorated]:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing, nullcontext, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,9 +20,8 @@ from focuscrawl.report.status import open_control, open_store, status_of
 from focuscrawl.report.why import Explanation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from focuscrawl.report.status import ControlledCrawl, Status
+    from focuscrawl.crawl.crawl_folder import FileControl
+    from focuscrawl.report.status import Status
 
 
 _Statuses: TypeAlias = "dict[str, Status | UserError]"
@@ -112,12 +112,12 @@ def pause(crawl: str, wait: float) -> None:
     A paused crawl finishes the requests in progress and starts no new requests. If you restart the
     process of a paused crawl, the crawl stays paused.
     """
-    controlled_crawl = open_control(crawl)
-    controlled_crawl.send(Command.PAUSE)
-    if not controlled_crawl.in_use:
-        click.echo(f"{controlled_crawl.name} is not running; it will be paused when it starts")
+    control = open_control(crawl)
+    control.send(Command.PAUSE)
+    if not control.in_use:
+        click.echo(f"{control.name} is not running; it will be paused when it starts")
         return
-    _wait_for(controlled_crawl, wait, "paused", lambda: controlled_crawl.status().is_paused)
+    _wait_for(control, wait, "paused", lambda: status_of(crawl).is_paused)
 
 
 @click.command()
@@ -128,14 +128,14 @@ def resume(crawl: str, wait: float) -> None:
 
     To resume a crawl whose process has ended, repeat the command that started the crawl.
     """
-    controlled_crawl = open_control(crawl)
-    if controlled_crawl.command is not Command.PAUSE:
-        raise UserError(f"{controlled_crawl.name} is not paused: nothing to resume")
-    controlled_crawl.send(Command.RUN)
-    if not controlled_crawl.in_use:
-        click.echo(f"{controlled_crawl.name} is not running; it will not be paused when it starts")
+    control = open_control(crawl)
+    if control.command is not Command.PAUSE:
+        raise UserError(f"{control.name} is not paused: nothing to resume")
+    control.send(Command.RUN)
+    if not control.in_use:
+        click.echo(f"{control.name} is not running; it will not be paused when it starts")
         return
-    _wait_for(controlled_crawl, wait, "resumed", lambda: not controlled_crawl.status().is_paused)
+    _wait_for(control, wait, "resumed", lambda: not status_of(crawl).is_paused)
 
 
 @click.command()
@@ -147,11 +147,11 @@ def stop(crawl: str, wait: float) -> None:
     The crawl finishes the requests in progress before it stops. To resume a stopped crawl, repeat
     the command that started the crawl.
     """
-    controlled_crawl = open_control(crawl)
-    if not controlled_crawl.in_use:
-        raise UserError(f"no crawl is running in {controlled_crawl.name}: nothing to stop")
-    controlled_crawl.send(Command.STOP)
-    _wait_for(controlled_crawl, wait, "stopped", lambda: not controlled_crawl.in_use)
+    control = open_control(crawl)
+    if not control.in_use:
+        raise UserError(f"no crawl is running in {control.name}: nothing to stop")
+    control.send(Command.STOP)
+    _wait_for(control, wait, "stopped", lambda: not control.in_use)
 
 
 @click.command()
@@ -163,10 +163,10 @@ def extend(crawl: str, budget: int, wait: float) -> None:
 
     To extend a stopped crawl, repeat the command that started the crawl, with -a budget=BUDGET.
     """
-    controlled_crawl = open_control(crawl)
-    name = controlled_crawl.name
-    if not controlled_crawl.in_use:
-        fetched = controlled_crawl.status().fetched
+    control = open_control(crawl)
+    name = control.name
+    if not control.in_use:
+        fetched = status_of(crawl).fetched
         if 0 < budget <= fetched:
             raise UserError(
                 f"no crawl is running in {name}, and it has made {fetched:,} fetches already: "
@@ -179,21 +179,21 @@ def extend(crawl: str, budget: int, wait: float) -> None:
             f"no crawl is running in {name}: resume it with the command that started it and "
             f"{option}={budget}"
         )
-    controlled_crawl.set_budget(budget)
-    _wait_for(controlled_crawl, wait, "extended", lambda: not controlled_crawl.has_new_budget)
+    control.set_budget(budget)
+    _wait_for(control, wait, "extended", lambda: control.budget is None)
 
 
-def _wait_for(
-    crawl: ControlledCrawl, wait: float, state: str, is_done: Callable[[], bool]
-) -> None:
+def _wait_for(control: FileControl, wait: float, state: str, is_done: Callable[[], bool]) -> None:
     """Wait until the crawl has obeyed the command, or has stopped for another reason."""
     until = time.monotonic() + wait
-    while not is_done() and crawl.in_use:
+    while not is_done() and control.in_use:
         if time.monotonic() >= until:
             raise UserError(
-                f"{crawl.name} is not {state} after {wait:g} s; it will obey the command later: "
-                f"check with `focuscrawl status {crawl.name}`"
+                f"{control.name} is not {state} after {wait:g} s; it will obey the command later: "
+                f"check with `focuscrawl status {control.name}`"
             )
         time.sleep(_POLL_INTERVAL)
-    status = crawl.status()
-    click.echo(f"{crawl.name} {state if is_done() else status.state}, {status.fetched:,} fetches")
+    status = status_of(control.name)
+    click.echo(
+        f"{control.name} {state if is_done() else status.state}, {status.fetched:,} fetches"
+    )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +50,7 @@ from focuscrawl.critic.training import DEFAULT_KIND, train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.page.words import PageWords
-from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
+from focuscrawl.report.plain_text import format_csv, one_line, pluralize
 from focuscrawl.taxonomy import (
     Label,
     choose_min_examples,
@@ -65,8 +64,6 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.critic.assessment import CheckReport, Example
     from focuscrawl.critic.example_checks import FewExamplesReport, JudgedPage, ShareEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic
@@ -91,12 +88,7 @@ def critic() -> None:
 @critic.command()
 @click.argument("labels", required=False)
 @click.option("--web", help=common_options.EXAMPLES_WEB)
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    required=True,
-    help="Folder in which the command saves the critic, such as models/NAME.",
-)
+@common_options.CRITIC_OUT
 @click.option(
     "--kind",
     metavar="KIND",
@@ -322,14 +314,9 @@ def check(
             spec, labels, web, topic=topic, focus=focus, calibrated=calibrated
         )
     if table is not None:
-        text = io.StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(["url", "topic", "predicted", "probability"])
-        writer.writerows(
-            (*map(escape_csv_cell, prediction[:3]), f"{prediction.probability:.6g}")
-            for prediction in predictions
-        )
-        write_file(table, text.getvalue().encode(), "--csv")
+        names = ["url", "topic", "predicted", "probability"]
+        rows = [[*page[:3], f"{page.probability:.6g}"] for page in predictions]
+        write_file(table, format_csv([names, *rows]).encode(), "--csv")
 
 
 def _check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Prediction]:
@@ -582,8 +569,7 @@ def quality(
             f"recall {_interval(measured.recall, reason)}"
         )
     )
-    if measured.change is not None:
-        change = measured.change
+    if (change := measured.change) is not None:
         click.echo(
             f"{pluralize(change.pages, 'new example')}: {change.right_before} judged right by the "
             f"earlier critic, {change.right} by this one"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -42,8 +43,6 @@ from focuscrawl.topics import read_bookmarks
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from focuscrawl.page import PageView
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.web_protocol import Web

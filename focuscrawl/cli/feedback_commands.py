@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,8 +51,6 @@ from focuscrawl.topics.definition import mark_class
 from focuscrawl.webs.opening import open_webs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.topics import TopicDefinition
 
@@ -61,10 +60,8 @@ _VERDICT_WORDS = {True: "good", False: "bad", None: "unsure"}
 _NO_CHANGE = "No page was judged, so nothing was changed"
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=common_options.PATH)
-_WEB = click.option(
-    "--web",
-    help="Recording (WARC file or index) from which the command reads pages and examples that "
-    "are missing in the crawl folder.",
+_WEB = common_options.web_option(
+    "from which the command reads pages and examples that are missing in the crawl folder."
 )
 _NUMBER = common_options.integer_option(
     "--n", "Maximum number of pages that the command chooses for judgement.", 20
@@ -257,11 +254,7 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
 
 @click.command("neighbours")
 @common_options.DEFINITION
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) that contains the pages, if TOPIC.toml names no "
-    "recording.",
-)
+@common_options.web_option("that contains the pages, if TOPIC.toml names no recording.")
 @click.option(
     "--crawl",
     "crawls",

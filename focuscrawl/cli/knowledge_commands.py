@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.critic.critic_files import reject_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import reporting_write_errors, update_lock
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import parse_url
 from focuscrawl.foundation.user_input import whole_number
 from focuscrawl.knowledge import AlreadyLearnedError, Knowledge, add_crawl
 from focuscrawl.offline.knowledge_export import read_crawl_record
@@ -25,8 +26,6 @@ from focuscrawl.store.history import History
 from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from focuscrawl.knowledge import UpdateCounts
 
 
@@ -162,9 +161,7 @@ def _describe_knowledge(known: Knowledge, top: int) -> list[str]:
 
 
 def _describe_url(known: Knowledge, argument: str) -> list[str]:
-    url = normalize(argument)
-    if url is None:
-        raise UserError(f"{argument} {invalid_url_message(argument)}")
+    url = parse_url(argument)
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])
@@ -205,7 +202,7 @@ def _describe_url(known: Knowledge, argument: str) -> list[str]:
     help="Start pages of the first crawl: URLs or a file of URLs.  [default: the critic's "
     "training pages on the topic]",
 )
-@click.option("--web", help="Recording (WARC file or index) to crawl.  [default: the live Web]")
+@common_options.web_option("to crawl.  [default: the live Web]")
 @click.option(
     "--crawl-dir",
     metavar="FOLDER",

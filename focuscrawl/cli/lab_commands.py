@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -21,10 +24,6 @@ from focuscrawl.lab.study_report import PAGE, report_files
 from focuscrawl.lab.study_tables import format_markdown, format_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
     from focuscrawl.lab.study import Run
 
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import write_files
 from focuscrawl.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _SCRAPY = """\
 [settings]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import wraps
@@ -18,7 +19,7 @@ from focuscrawl.cli.common_options import check_output_file, run_crawl
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import parse_url
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.path_features import PathFeatureReader
 from focuscrawl.paths.path_model import FORMAT, read_model, save_model
@@ -42,8 +43,6 @@ from focuscrawl.webs.live_web import LiveWeb
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.paths.path_model import PathModel
     from focuscrawl.paths.training_paths import LinkChoice
 
@@ -167,10 +166,8 @@ def training_options(command: Command) -> Command:
 @common_options.out_option(
     "File (.jsonl) to which the command appends the recorded paths.", "FILE"
 )
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) that contains the site, or `demo` (a synthetic web).  "
-    "[default: the live Web]",
+@common_options.web_option(
+    "that contains the site, or `demo` (a synthetic web).  [default: the live Web]"
 )
 @common_options.path_option(
     "--warc",
@@ -203,9 +200,7 @@ def record(
     focuscrawl paths record https://example.org/ --out people.jsonl
     focuscrawl paths train people.jsonl --web people.warc.gz --out models/people
     """
-    start_url = normalize(start)
-    if start_url is None:
-        raise UserError(f"{start} {invalid_url_message(start)}")
+    start_url = parse_url(start)
     earlier = read_paths(out) if out.exists() else []
     with ExitStack() as opened:
         if web is not None:
@@ -450,10 +445,7 @@ def _print_model(model: PathModel) -> None:
 @common_options.out_option(
     "Folder for the data of the crawl and for the file goals.csv.", "FOLDER"
 )
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) that contains the sites.  [default: the live Web]",
-)
+@common_options.web_option("that contains the sites.  [default: the live Web]")
 @common_options.integer_option(
     "--budget", "Maximum number of fetches; 0: no limit.", 1000, least=0
 )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import pandas as pd
@@ -27,9 +27,6 @@ from focuscrawl.report.plain_text import escape_csv_table
 from focuscrawl.report.prestige import Distillation, format_lists, render_page, scored_pages
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @click.command()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,9 +20,6 @@ from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.rounds.tasks import LocalMaster, SparkMaster
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
     from focuscrawl.rounds.tasks import Master
 
 

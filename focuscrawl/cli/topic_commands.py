@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import numpy as np
@@ -36,7 +37,7 @@ from focuscrawl.critic.corpus import find_pages
 from focuscrawl.critic.critic_files import FORMAT, find_model, read_critic, save_critic
 from focuscrawl.critic.phrase_model import parse_description, parse_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import parse_url
 from focuscrawl.knowledge import Keywords
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, shorten_middle
 from focuscrawl.search import open_source
@@ -61,9 +62,6 @@ from focuscrawl.topics.definition import (
 )
 from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_webs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _WIDTH = 100  # characters of a URL
 _QUERY = 8  # keywords in the query for a source
@@ -114,7 +112,7 @@ def _example_options(command: Callable[..., None]) -> Callable[..., None]:
     metavar="CLASSES",
     help="Relevant classes of the critic --critic, separated by commas.",
 )
-@click.option("--web", help="Recording (WARC file or index) that contains the example pages.")
+@common_options.web_option("that contains the example pages.")
 @common_options.WORDS
 @common_options.DESCRIPTION
 @common_options.NAME
@@ -202,10 +200,7 @@ def add(*, definition: Path, good: list[str], bad: list[str]) -> None:
     required=True,
     help="Folder in which the command saves the pages that it fetches.",
 )
-@click.option(
-    "--web",
-    help="Recording (WARC file or index) that contains the pages.  [default: the live Web]",
-)
+@common_options.web_option("that contains the pages.  [default: the live Web]")
 @common_options.SETTINGS
 def fetch(
     *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
@@ -233,12 +228,7 @@ def fetch(
 
 @topic.command()
 @common_options.DEFINITION
-@click.option(
-    "--out",
-    metavar="FOLDER",
-    required=True,
-    help="Folder in which the command saves the critic, such as models/NAME.",
-)
+@common_options.CRITIC_OUT
 @click.option(
     "--web",
     "named",
@@ -438,9 +428,8 @@ def classify(
     wanted = list(dict.fromkeys([*urls, *read_bookmark_urls(bookmarks, folder)]))
     if not wanted:
         raise UserError("no pages to classify: give URLs or --bookmarks")
-    wrong = [url for url in wanted if normalize(url) is None]
-    if wrong:
-        raise UserError(f"{wrong[0]} {invalid_url_message(wrong[0])}")
+    for url in wanted:
+        parse_url(url)  # only checks
     trained, _ = read_critic(find_model(critic))
     if web is None:
         opened = fetch_examples(
@@ -500,11 +489,7 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """
     moved: dict[str, list[str]] = {}
     for number, label in enumerate(read_labels(pages), 1):
-        url = normalize(label.url)
-        if url is None:
-            raise UserError(
-                f"{pages}: row {number}: {label.url!r} {invalid_url_message(label.url)}"
-            )
+        url = parse_url(label.url, f"{pages}: row {number}: {label.url!r}")
         moved.setdefault(label.topic, []).append(url)
     marks = None if mark is None else parse_topics(mark)
     _print_classes(edit_definition(definition, lambda known: move_examples(known, moved, marks)))

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 
 from focuscrawl.cli import common_options
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.urls import host, parse_url
 from focuscrawl.report.plain_text import one_line, pluralize, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 from focuscrawl.webs.capture_index import write_index
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 _HOSTS_SHOWN = 10
 
@@ -135,10 +131,7 @@ def _describe_file(recorded: RecordedWeb) -> None:
 
 
 def _resolve(opened: Web, warc: str, url: str) -> str:
-    normalized = normalize(url)
-    if normalized is None:
-        raise UserError(f"{url} {invalid_url_message(url)}")
-    resolved = opened.resolve([normalized])[0]
+    (resolved,) = opened.resolve([parse_url(url)])
     if resolved is None:
         raise UserError(f"{url} is not in {warc}: list its URLs with `focuscrawl web urls {warc}`")
     return resolved

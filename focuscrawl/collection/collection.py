@@ -42,6 +42,7 @@ _MIN_WORDS = 10  # shorter texts count as boilerplate
 _BOILERPLATE_PAGES, _BOILERPLATE_SHARE = 5, 0.2
 _FEW_PAGES, _MOST_OF_A_HOST = 10, 0.8  # pages, and share of pages, of a warning about hosts
 _BATCH = 50  # pages read before their texts are extracted
+_PAGES_PER_PROCESS = 200  # with fewer pages, starting another process takes longer than extracting
 
 NOT_RECORDED = "not recorded, or changed since the fetch"
 _UNREADABLE = "no text could be extracted"
@@ -271,7 +272,8 @@ def _extract_texts(
     processes: int,
 ) -> Iterator[tuple[sqlite3.Row, PageText | str]]:
     """Yield each page with its text, or with the reason for a missing text."""
-    with TextStore(folder) as texts, ExtractorPool(options.extractor, processes) as extractor:
+    most = min(processes, 1 + len(rows) // _PAGES_PER_PROCESS)
+    with TextStore(folder) as texts, ExtractorPool(options.extractor, most) as extractor:
         batch: list[tuple[sqlite3.Row, RawPage]] = []
 
         def extract_batch() -> Iterator[tuple[sqlite3.Row, PageText | str]]:

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from focuscrawl.completeness.recall_estimate import MIN_TARGETS, split_examples
 from focuscrawl.crawl import CrawlFolder
@@ -17,10 +19,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, write_atomically
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.search import installed_sources
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _LEAST_EXAMPLES = 3
 #: with fewer pages on the topic, no page is held out as a target page

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import platform
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -21,9 +23,6 @@ from focuscrawl.report.outcomes import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import one_line, pluralize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from datetime import datetime
-
     from focuscrawl.collection.collection import Collection
 
 _TOP = 20  # rows of a table

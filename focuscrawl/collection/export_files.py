@@ -11,7 +11,9 @@ import re
 import uuid
 import zlib
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 from zipfile import ZIP64_LIMIT, ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -35,9 +37,6 @@ from focuscrawl.webs.warc_reading import WarcScan
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     import pyarrow as pa
 
     from focuscrawl.collection.collection import Collection, ExportedPage

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from focuscrawl.crawl.target_pages import target_states
@@ -24,9 +26,6 @@ from focuscrawl.store.history import History
 from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.completeness.recall_estimate import RecallEstimate
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.store import CrawlStore

@@ -120,12 +120,7 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
     is_flag=True,
     help="Use all given URLs as start pages and training examples, and none as target pages.",
 )
-@click.option(
-    "--language",
-    metavar="CODES",
-    help="Export only pages in these languages: language codes separated by commas, such as "
-    "en,de.  [default: all languages]",
-)
+@common_options.LANGUAGE
 @common_options.path_option(
     "--folder",
     "Folder for the files of all steps.  [default: the name of the export file without the file "
@@ -140,7 +135,7 @@ _STOP, _LATER, _CERTIFIED = "recall 0.9, next 100 < 0.1", "recall 0.95", "target
 )
 @common_options.random_state_option()
 @common_options.processes_option(
-    "Number of processes that extract text from pages at the same time."
+    "Largest number of processes that extract text from pages at the same time."
 )
 @common_options.SETTINGS
 def corpus(

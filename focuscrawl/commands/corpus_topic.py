@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,7 +31,7 @@ from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.crawl_plan import start_pages
 from focuscrawl.report.outcomes import PAGE, stop_reason
-from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize, shorten_middle
+from focuscrawl.report.plain_text import format_csv, one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.search import (
     Candidate,
@@ -47,9 +47,6 @@ from focuscrawl.topics.definition import write_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.collection.corpus_folder import CorpusFolder, CorpusOrder
     from focuscrawl.webs.web_protocol import Web
 
@@ -245,13 +242,11 @@ class CorpusTopic:
             click.echo(f"  {shown}  {shorten_middle(one_line(each.url), _WIDTH)}  ({each.reason})")
         if len(refused) > _SHOWN:
             click.echo(f"  and {len(refused) - _SHOWN} more")
-        text = io.StringIO(newline="")
-        writer = csv.writer(text)
-        writer.writerow(["url", "title", "relevance", "refused"])
+        rows = [["url", "title", "relevance", "refused"]]
         for each in judged:
             value = "" if each.relevance is None else f"{each.relevance:.3f}"
-            writer.writerow([*map(escape_csv_cell, (each.url, each.title)), value, each.reason])
-        write_atomically(table, text.getvalue())
+            rows.append([each.url, each.title, value, each.reason])
+        write_atomically(table, format_csv(rows))
         return table
 
     def search_again(self, source: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,8 +33,6 @@ from focuscrawl.store.history import History
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.critic.corpus import FoundPage
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.report.crawl_plan import StartPage

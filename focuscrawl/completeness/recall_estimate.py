@@ -6,9 +6,11 @@ import csv
 import io
 import logging
 from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from itertools import takewhile
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +20,6 @@ from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.foundation.files import open_nofollow, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
     from focuscrawl.foundation.arrays import Floats
 
 logger = logging.getLogger(__name__)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -24,10 +25,6 @@ from focuscrawl.foundation.files import (
     write_atomically,
 )
 from focuscrawl.store import CrawlStore
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 #: key in the identity of a crawl in rounds; the value is the folder of its tables
 TABLES_KEY = "tables"
@@ -208,7 +205,18 @@ class FileControl:
 
     def __init__(self, folder: Path) -> None:
         self.name = str(folder)
+        self._folder = CrawlFolder(folder)
         self._path = folder / self.FILE
+
+    @property
+    def in_use(self) -> bool:
+        """True while a process runs the crawl."""
+        return self._folder.in_use
+
+    @property
+    def is_starting(self) -> bool:
+        """True while a starting process drops commands that were sent to an earlier run."""
+        return self._folder.phase is CrawlPhase.STARTING
 
     @property
     def command(self) -> Command:

@@ -7,6 +7,7 @@ scores the URLs in a site map or a feed like links on a page.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin
@@ -21,8 +22,6 @@ from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,7 +33,6 @@ from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
 
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,6 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, LinkRow
 from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic

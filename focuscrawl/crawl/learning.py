@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from focuscrawl.store import ModelRow, VisitRecord
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,9 +14,6 @@ from focuscrawl.webs import RecordedWeb, read_page
 from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView

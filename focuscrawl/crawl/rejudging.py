@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,8 +41,6 @@ from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
 from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from focuscrawl.crawl.crawl_folder import CrawlFolder
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl_config import CrawlConfig

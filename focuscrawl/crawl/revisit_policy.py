@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -16,8 +17,6 @@ from focuscrawl.knowledge import Knowledge
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.crawl.crawl_folder import CrawlFolder
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable

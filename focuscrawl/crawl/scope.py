@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.critic_files import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, invalid_url_message, normalize
+from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, parse_url
 from focuscrawl.foundation.user_input import (
     HostSet,
     UrlPatterns,
@@ -26,7 +27,6 @@ from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
     import csv
-    from collections.abc import Mapping, Sequence
 
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.page import PageView
@@ -289,9 +289,7 @@ def _shown(text: str) -> str:
 def _check_urls(found: list[tuple[str, str]]) -> list[str]:
     seeds: dict[str, None] = {}
     for text, where in found:
-        url = normalize(text.strip())
-        if url is None:
-            raise UserError(f"{where}: {_shown(text.strip())} {invalid_url_message(text)}")
+        url = parse_url(text.strip(), f"{where}: {_shown(text.strip())}")
         if not has_allowed_length(url):
             raise UserError(
                 f"{where}: {_shown(url)} has {len(url):,} characters, more than "

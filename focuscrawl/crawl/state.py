@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -25,8 +26,6 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.crawl.crawl_folder import CrawlFolder
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.crawl_config import CrawlConfig

@@ -7,6 +7,8 @@ when the crawl has fetched its URL, and *met* when the crawl knows its URL.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.completeness.recall_estimate import MIN_TARGETS, TargetCounts
@@ -19,9 +21,6 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.store.schema import FETCHED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.protocol import Critic

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
@@ -24,6 +25,7 @@ from focuscrawl.critic.corpus import find_pages, find_urls, read_bags
 from focuscrawl.critic.example_checks import (
     assess_few_shot,
     estimate_share,
+    find_similar_pages,
     too_few_message,
 )
 from focuscrawl.critic.focused_critic import FocusedCritic, is_few_shot
@@ -40,8 +42,6 @@ from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 from focuscrawl.webs.web_protocol import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.example_checks import FewExamplesReport, ShareEstimate, UrlBag
@@ -55,9 +55,7 @@ _BATCH = 256  # pages judged at once
 _MAX_NAMED_TOPICS = 5  # topics in a message
 _MAX_DOUBTFUL = 20  # examples listed
 _MAX_CONFUSIONS = 10  # listed
-_MAX_COMPARED = 2000  # examples compared with each other
-_MAX_SIMILAR = _MAX_MOVED = 50  # listed
-_SIMILAR = 0.9  # cosine of the square roots of word counts
+_MAX_MOVED = 50  # listed
 _MIN_TO_HOLD_OUT = 2  # classes, or relevant pages, that cross-validation needs
 
 
@@ -538,24 +536,6 @@ class Quality:
     def json(self) -> str:
         """Return the attributes as a JSON object."""
         return json.dumps(asdict(self), ensure_ascii=False, indent=1) + "\n"
-
-
-def find_similar_pages(pages: Sequence[UrlBag]) -> tuple[dict[str, Any], ...]:
-    """Return pairs of pages whose word counts have a cosine above 0.9, most similar first."""
-    from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
-    from sklearn.preprocessing import normalize  # noqa: PLC0415
-
-    compared = [(url, bag) for url, bag in pages if bag][:_MAX_COMPARED]
-    if len(compared) < 2:
-        return ()
-    rows = normalize(DictVectorizer().fit_transform([bag for _, bag in compared]).sqrt())
-    similarity = np.triu((rows @ rows.T).toarray(), 1)
-    pairs = np.argwhere(similarity > _SIMILAR)
-    order = np.argsort(-similarity[tuple(pairs.T)], kind="stable")[:_MAX_SIMILAR]
-    return tuple(
-        {"a": compared[i][0], "b": compared[j][0], "similarity": float(similarity[i, j])}
-        for i, j in pairs[order].tolist()
-    )
 
 
 def _changed_sides(

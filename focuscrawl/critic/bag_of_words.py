@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from focuscrawl.page.words import LazyBag, WordColumn
 from focuscrawl.taxonomy.topic_tree import ancestors
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from focuscrawl.foundation.arrays import Floats, Ints
+    from focuscrawl.page.words import PageWords
 
 
 #: count of each word of a page, title and text [A02 section 2.3]
@@ -72,12 +74,15 @@ class Vocabulary:
         self._number = {word: number for number, word in enumerate(self.words)}
         if len(self._number) != len(self.words):
             raise ValueError("the vocabulary has a duplicate word")
+        self._column = WordColumn(self._look_up, np.intp)
 
     def __len__(self) -> int:
         return len(self.words)
 
     def transform(self, bags: Sequence[Bag]) -> BagRows:
         """Convert bags of words to rows of counts; drop words outside the vocabulary."""
+        if len(bags) == 1 and isinstance(bags[0], LazyBag):
+            return self._transform_page(bags[0].words)
         lengths = [len(bag) for bag in bags]
         n = sum(lengths)
         words = bags[0] if len(bags) == 1 else chain.from_iterable(bags)
@@ -88,6 +93,15 @@ class Vocabulary:
         known.cumsum(out=kept[1:])
         starts = kept[[0, *accumulate(lengths)]]
         return BagRows(ids[known], np.fromiter(counts, np.float64, n)[known], starts)
+
+    def _transform_page(self, words: PageWords) -> BagRows:
+        ids = words.values(self._column)
+        known = ids >= 0
+        kept = ids[known]
+        return BagRows(kept, words.counts[known].astype(np.float64), np.array([0, len(kept)]))
+
+    def _look_up(self, words: list[str]) -> NDArray[np.intp]:
+        return np.fromiter(map(self._number.get, words, repeat(-1)), np.intp, len(words))
 
 
 #: with fewer training pages, words that occur on a single page are kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -13,8 +14,6 @@ from focuscrawl.critic.languages import ENGLISH, to_terms
 from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
     from scipy import sparse
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import sqlite3
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from importlib import resources
 from itertools import chain, pairwise
@@ -24,8 +25,6 @@ from focuscrawl.foundation.user_input import NO_PROGRESS
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import unicodedata
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,6 @@ from focuscrawl.foundation.model_folder import ModelFormat, find_model_folder, m
 from focuscrawl.taxonomy import Taxonomy, parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from importlib.resources.abc import Traversable
 
     from numpy.typing import NDArray

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +23,6 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel, word_forms
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
@@ -59,6 +58,10 @@ _MIN_GOOD = 3
 _LOW_RECALL = 0.4
 _COMMON_SHARE = 0.2  # of other pages that contain a phrase, above which the phrase is too common
 _MIN_OTHERS = 20  # other pages needed to detect common phrases
+
+_MAX_COMPARED = 2000  # examples compared with each other
+_MAX_SIMILAR = 50  # pairs listed
+_SIMILAR = 0.9  # cosine of the square roots of word counts
 
 
 class JudgedPage(NamedTuple):
@@ -463,3 +466,21 @@ def _warn_single_host(good: Sequence[str], others: Sequence[str]) -> Iterator[st
     (only,) = hosts
     if sum(host(url) == only for url in others if url) < len(others) / 2:
         yield f"all good examples are from {only}: the critic may learn the site, not the topic"
+
+
+def find_similar_pages(pages: Sequence[UrlBag]) -> tuple[dict[str, Any], ...]:
+    """Return pairs of pages whose word counts have a cosine above 0.9, most similar first."""
+    from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
+    from sklearn.preprocessing import normalize  # noqa: PLC0415
+
+    compared = [(url, bag) for url, bag in pages if bag][:_MAX_COMPARED]
+    if len(compared) < 2:
+        return ()
+    rows = normalize(DictVectorizer().fit_transform([bag for _, bag in compared]).sqrt())
+    similarity = np.triu((rows @ rows.T).toarray(), 1)
+    pairs = np.argwhere(similarity > _SIMILAR)
+    order = np.argsort(-similarity[tuple(pairs.T)], kind="stable")[:_MAX_SIMILAR]
+    return tuple(
+        {"a": compared[i][0], "b": compared[j][0], "similarity": float(similarity[i, j])}
+        for i, j in pairs[order].tolist()
+    )

@@ -25,6 +25,7 @@ other than to other pages of the topic, so the scores of good pages are too high
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,8 +44,6 @@ from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, word_forms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
     from scipy import sparse
 

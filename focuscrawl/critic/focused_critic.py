@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -13,10 +14,9 @@ from focuscrawl.critic.languages import COMMON, estimate_word_count, frequency, 
 from focuscrawl.critic.phrase_model import OFF_TOPIC, PhraseModel
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import host
+from focuscrawl.page.words import LazyBag, WordColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.languages import LanguageShares
@@ -94,7 +94,7 @@ class FocusedCritic:
         With `requires_main_text`, a page is judged like an empty page if its main text is not
         relevant.
         """
-        judged = self.judge_bags([page.words.bag for page in pages])
+        judged = self.judge_bags([LazyBag(page.words) for page in pages])
         relevant = np.flatnonzero(judged.relevance > 0.5)
         if self.requires_main_text and len(relevant):
             main = self.judge_bags([*(count_main_words(pages[i]) for i in relevant.tolist()), {}])
@@ -174,11 +174,7 @@ def count_main_words(page: PageView) -> dict[str, int]:
     of_name = np.array(
         [w in parts or (len(w) >= _MIN_HOST_WORD and w in name) for w in words.distinct], np.bool_
     )
-    sizes = 1.0 - np.array([w.isdecimal() for w in words.distinct], np.float64)
-    if not "".join(
-        words.distinct
-    ).isascii():  # a token of a script without spaces is several words
-        sizes *= [estimate_word_count(w) for w in words.distinct]
+    sizes = words.values(_SIZES)
     of_token = (sizes * ~of_name).take(words.indices)
     text = np.bincount(leaf, of_token, minlength=n) >= _MIN_LEAF_WORDS
     opened = np.bincount(links.left, minlength=n + 1)
@@ -195,6 +191,14 @@ def count_main_words(page: PageView) -> dict[str, int]:
     times = np.bincount(words.indices[kept], minlength=len(sizes)) - _SITE_NAME_COUNT * of_name
     times[sizes == 0.0] = 0
     return {words.distinct[i]: int(times[i]) for i in (times > 0).nonzero()[0].tolist()}
+
+
+def _sizes(words: list[str]) -> Floats:
+    # a token of a script without spaces is several words
+    return np.array([0.0 if word.isdecimal() else estimate_word_count(word) for word in words])
+
+
+_SIZES = WordColumn(_sizes, np.float64)
 
 
 def _log_odds(relevance: Floats) -> Floats:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice, pairwise
 from math import exp, log
@@ -25,8 +26,6 @@ import numpy as np
 from focuscrawl.page.words import count_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Floats
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from itertools import chain, pairwise
@@ -17,8 +18,6 @@ from focuscrawl.critic.languages import ENGLISH, everyday_words, page_frequency,
 from focuscrawl.foundation.extras import require_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 

@@ -16,6 +16,7 @@ counts. Every word that is not in the user's phrases counts a little against the
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -36,8 +37,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.languages import LanguageShares

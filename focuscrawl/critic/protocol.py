@@ -6,8 +6,10 @@ import hashlib
 import importlib
 import re
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -16,9 +18,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from types import ModuleType
-
     from focuscrawl.foundation.arrays import Bools, Floats
     from focuscrawl.page.view import PageView
 

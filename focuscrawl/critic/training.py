@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,6 @@ from focuscrawl.taxonomy import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag, ClassCounts
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.foundation.user_input import Progress

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from scrapy import Request, signals
 from scrapy.exceptions import DownloadFailedError, IgnoreRequest, NotConfigured, StopDownload
@@ -34,9 +35,6 @@ from focuscrawl.page.documents import site_maps_in_robots
 from focuscrawl.page.robots_rules import product_token
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.robotstxt import RobotParser

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
@@ -16,8 +16,6 @@ from focuscrawl.engine.visits import VisitLock
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Crawl

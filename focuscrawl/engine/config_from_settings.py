@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,6 @@ from focuscrawl.page.robots_rules import product_token
 from focuscrawl.settings import DOWNLOAD_MAXSIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from scrapy.settings import BaseSettings
 
 _REPLAY = "focuscrawl.downloadhandlers.replay.ReplayDownloadHandler"

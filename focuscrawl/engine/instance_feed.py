@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 from zlib import crc32
 
 import numpy as np
@@ -17,9 +18,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.strategies import find_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import TextIO
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.apprentice.instances import TrainingSet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -17,8 +18,6 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from scrapy import Request
     from scrapy.crawler import Crawler
 

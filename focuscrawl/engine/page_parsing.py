@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,6 @@ from focuscrawl.page import ParseCost, ParseLimitError, ParserProcess
 from focuscrawl.page.parse import SMALL_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Crawl, PageVisit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, fields
+from datetime import date
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from focuscrawl.text.extraction import RawPage
 from focuscrawl.text.text_store import TextStore
 
 if TYPE_CHECKING:
-    from datetime import date
-
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 

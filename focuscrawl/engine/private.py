@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Spider
@@ -22,8 +23,6 @@ from twisted.python.failure import Failure
 from twisted.web._newclient import HEADER, STATUS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from scrapy import Request
     from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
     from scrapy.crawler import Crawler, CrawlerProcessBase

@@ -6,8 +6,10 @@ import heapq
 import json
 import logging
 import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from scrapy import FormRequest, Request
@@ -39,10 +41,6 @@ from focuscrawl.page.words import tokenize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-    from typing import Self
-
     from scrapy import Spider
     from scrapy.http import Response
     from twisted.python.failure import Failure

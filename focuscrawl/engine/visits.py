@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -29,8 +30,6 @@ from focuscrawl.page import read_content_type
 from focuscrawl.page.metadata import LINK_FIELDS, read_header_links
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
     from scrapy import Request
     from scrapy.http import Headers, Response
     from scrapy.statscollectors import StatsCollector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
@@ -13,8 +14,6 @@ from focuscrawl.engine.private import is_paused
 from focuscrawl.foundation.urls import without_credentials
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from prometheus_client.core import Metric
     from scrapy.crawler import Crawler
 

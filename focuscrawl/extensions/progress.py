@@ -9,6 +9,7 @@ import sys
 import time
 from collections import deque
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,6 @@ from focuscrawl.report.plain_text import one_line, pluralize
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
-    from io import TextIOWrapper
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import count
@@ -41,8 +42,6 @@ from focuscrawl.webs import open_web
 from focuscrawl.webs.opening import open_web_from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.user_input import Progress
     from focuscrawl.webs.web_protocol import Web

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from focuscrawl.critic.page_vectors import PageVectors, word_vectors_installed
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
-from focuscrawl.foundation.urls import host, invalid_url_message, normalize
+from focuscrawl.foundation.urls import host, parse_url
 from focuscrawl.foundation.user_input import read_csv_rows
 from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.report.plain_text import escape_csv_cell, one_line, pluralize
@@ -29,8 +30,6 @@ from focuscrawl.topics import train_definition
 from focuscrawl.webs import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.offline.link_graph import CrawlGraph
@@ -340,9 +339,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
             raise UserError(
                 f"{where}: verdict {text!r} is not good, bad or empty: change it"
             ) from None
-        url = normalize(row["url"])
-        if url is None:
-            raise UserError(f"{where}: {row['url']!r} {invalid_url_message(row['url'])}")
+        url = parse_url(row["url"], f"{where}: {row['url']!r}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))

@@ -9,6 +9,7 @@ other answer is discarded.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,8 +19,6 @@ from focuscrawl.page.words import tokenize
 from focuscrawl.report.plain_text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.page import PageView
 
     Messages = Sequence[Mapping[str, str]]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, PhraseModel
@@ -26,9 +28,6 @@ from focuscrawl.taxonomy import lies_under
 from focuscrawl.topics.definition import load_base_critic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.feedback.teacher import Teacher

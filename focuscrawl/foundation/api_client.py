@@ -13,20 +13,18 @@ import select
 import socket
 import ssl
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection, IncompleteRead
 from threading import Timer
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.backoff import HostBackoff, read_retry_after
 from focuscrawl.foundation.urls import normalize
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _CONNECT_TIMEOUT, _READ_TIMEOUT = 10.0, 120.0  # seconds
 REQUEST_TIMEOUT = 180.0  #: seconds for a request, even if the server keeps sending bytes

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any, Literal
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import check_regular_file, open_nofollow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: endings of the files that SQLite writes next to a database
 SIDE_FILE_SUFFIXES = ("-journal", "-wal", "-shm")

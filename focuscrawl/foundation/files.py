@@ -13,6 +13,7 @@ import secrets
 import shutil
 import stat
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from errno import ENOENT
 from pathlib import Path, PurePosixPath
@@ -26,7 +27,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from importlib.resources.abc import Traversable
 
     from pyarrow import fs

@@ -14,6 +14,7 @@ import json
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -24,7 +25,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, reporting_write_errors, update_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from importlib.resources.abc import Traversable
 
     Manifest = dict[str, Any]

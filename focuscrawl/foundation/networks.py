@@ -8,15 +8,13 @@ successors) and those of cloud metadata services.
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import Self
-
     Address = ipaddress.IPv4Address | ipaddress.IPv6Address
     Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 

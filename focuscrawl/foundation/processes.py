@@ -14,14 +14,11 @@ import select
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
+from typing import Any
 
 _STDIN = 0  # the parent process holds the other end of this pipe
 

@@ -13,6 +13,8 @@ from urllib.parse import quote_from_bytes
 
 import can_ada
 
+from focuscrawl.errors import UserError
+
 # domains of examples and tests, without sites to crawl [RFC 2606, RFC 6761]
 _RESERVED = re.compile(r"(?:.*\.)?(?:example|test|invalid|example\.(?:com|net|org))")
 MAX_URL_LENGTH = 2083  # characters; crawler traps produce longer URLs
@@ -53,12 +55,26 @@ def normalize(url: str) -> str | None:
     return _normalized_href(parsed)
 
 
-def invalid_url_message(text: str) -> str:
-    """Return the second part of an error message about an invalid URL: the problem and a hint."""
-    bare = text.strip()
+def parse_url(text: str, shown: str = "") -> str:
+    """Return the normalised form of a URL.
+
+    Parameters
+    ----------
+    shown : str
+        The URL as the error message shows it, with the file and line, for example.
+
+    Raises
+    ------
+    UserError
+        The text is no http(s) URL.
+    """
+    url = normalize(text)
+    if url is not None:
+        return url
+    bare, advice = text.strip(), "a URL starts with http:// or https://"
     if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
-        return f"is not an http(s) URL: write https://{bare:.120}"
-    return "is not an http(s) URL: a URL starts with http:// or https://"
+        advice = f"write https://{bare:.120}"
+    raise UserError(f"{shown or text} is not an http(s) URL: {advice}")
 
 
 def resolve(base: str, references: list[str], encoding: str = "utf-8") -> list[str | None]:

@@ -12,7 +12,7 @@ import re
 import string
 import tomllib
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -26,7 +26,6 @@ from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import host, normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from importlib.resources.abc import Traversable
 
     from pydantic_core import CoreSchema

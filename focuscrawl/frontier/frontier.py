@@ -173,8 +173,8 @@ class Frontier:
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or change the score of a queued URL."""
         self._grow(url + 1, host + 1)
-        if self._state.data[url] == QUEUED:
-            if self._scores.data[url] == score:
+        if self._state.data.item(url) == QUEUED:
+            if self._scores.data.item(url) == score:
                 return
             self._scores.data[url] = score
             self._set_key(url)
@@ -193,10 +193,10 @@ class Frontier:
         ----------
         halvings : number of times that the score is halved; 0 for the score itself
         """
-        if self._halvings.data[url] == halvings:
+        if self._halvings.data.item(url) == halvings:
             return False
         self._halvings.data[url] = halvings
-        if self._state.data[url] == QUEUED:
+        if self._state.data.item(url) == QUEUED:
             self._set_key(url)
             self._enqueue(url)
         return True
@@ -332,7 +332,7 @@ class Frontier:
 
     def release(self, url: int, now: float) -> None:
         """Record that the request for `url` is no longer in flight."""
-        host = int(self._host_of.data[url])
+        host = self._host_of.data.item(url)
         self._delayed_until.pop(url, None)
         self._hosts[host].active -= 1
         self._make_available(host, now)
@@ -402,17 +402,17 @@ class Frontier:
                 self._outdated.pop()
 
     def _set_state(self, url: int, state: int) -> None:
-        added = state - int(self._state.data[url])
+        added = state - self._state.data.item(url)
         self._state.data[url] = state
         self._n_queued += added
-        self._hosts[int(self._host_of.data[url])].queued += added
+        self._hosts[self._host_of.data.item(url)].queued += added
 
     def _set_key(self, url: int) -> None:
-        score, halvings = self._scores.data[url], self._halvings.data[url]
-        self._keys.data[url] = -halve_score(score, int(halvings)) if halvings else -score
+        score, halvings = self._scores.data.item(url), self._halvings.data.item(url)
+        self._keys.data[url] = -halve_score(score, halvings) if halvings else -score
 
     def _enqueue(self, url: int) -> None:
-        host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
+        host, entry = self._host_of.data.item(url), (self._keys.data.item(url), url)
         self._hosts[host].push(entry)
         self._offer(host, entry)
 
@@ -422,20 +422,24 @@ class Frontier:
     def _make_available(self, host: int, now: float) -> None:
         """Offer the best link of `host` in the heap of available or of busy hosts."""
         state = self._hosts[host]
-        if self._has_free_slot(state) and state.ready_at > now:
-            state.has_timer = True
+        free = self._has_free_slot(state)
+        if free and state.ready_at > now:
+            state.has_timer, free = True, False
             if state.ready_at < np.inf:
                 heapq.heappush(self._timers, (state.ready_at, host))
-        state.offered = None  # the last offer may be in the other heap
-        best = state.best(self._keys.data, self._state.data)
+        # the last offer may be in the other heap; `_best_offer` tells whether it is outdated
+        best = state.offered or state.best(self._keys.data, self._state.data)
+        state.offered = None
         if best is not None:
-            self._offer(host, best)
+            self._push_offer(host, best, free)
 
     def _offer(self, host: int, entry: Entry) -> None:
         state = self._hosts[host]
-        if state.offered is not None and entry >= state.offered:
-            return
-        free = self._has_free_slot(state)
+        if state.offered is None or entry < state.offered:
+            self._push_offer(host, entry, self._has_free_slot(state))
+
+    def _push_offer(self, host: int, entry: Entry, free: bool) -> None:
+        state = self._hosts[host]
         if not free and state.ready_at == np.inf:
             return
         state.offered = entry

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Floats, Ints
@@ -125,16 +124,16 @@ class Host:
                 (key, url) for key, url in set(heap) if state[url] == QUEUED and keys[url] == key
             ]
             heapq.heapify(heap)
-        while heap and not (state[heap[0][1]] == QUEUED and keys[heap[0][1]] == heap[0][0]):
+        # `item` takes a third of the time of an index
+        while heap and not (
+            state.item(heap[0][1]) == QUEUED and keys.item(heap[0][1]) == heap[0][0]
+        ):
             heapq.heappop(heap)
-        at, end = self._at, len(self._run_urls)
-        while at < end:
-            url = self._run_urls[at]
-            if state[url] == QUEUED and keys[url] == self._run_keys[at]:
-                break
-            at += 1
-        self._at = at
-        if at == end:
-            return heap[0] if heap else None
-        head = (float(self._run_keys[at]), int(self._run_urls[at]))
-        return heap[0] if heap and heap[0] < head else head
+        run_keys, run_urls = self._run_keys, self._run_urls
+        for at in range(self._at, len(run_urls)):
+            head = run_keys.item(at), run_urls.item(at)
+            if state.item(head[1]) == QUEUED and keys.item(head[1]) == head[0]:
+                self._at = at
+                return heap[0] if heap and heap[0] < head else head
+        self._at = len(run_urls)
+        return heap[0] if heap else None

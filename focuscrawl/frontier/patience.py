@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.frontier.frontier import Frontier
 

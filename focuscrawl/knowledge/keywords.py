@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from math import log, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +13,6 @@ from focuscrawl.page.words import tokenize
 from focuscrawl.taxonomy.topic_tree import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Floats
 
 

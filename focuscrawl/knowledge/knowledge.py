@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hstack, row_pointers
+from focuscrawl.apprentice.hashing import SparseRows, hstack, row_pointers, word_features
 from focuscrawl.apprentice.link_features import HASH_BITS, HASH_SIZE, url_features, url_key_table
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
@@ -19,8 +21,6 @@ from focuscrawl.knowledge.knowledge_file import key_of, open_knowledge_file, rea
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from scipy.sparse import csr_array
 
@@ -369,17 +369,13 @@ class ChangeHistory(NamedTuple):
         return np.round(value, 9).astype(np.float64)
 
 
-class LinkDescriber:
-    """Extracts the words of anchors and URLs, and the directories of URLs, as features."""
+def describe_links(urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
+    """Return the words of anchors and URLs, and the directories of URLs, as one row a link.
 
-    def __init__(self) -> None:
-        self._hashes = WordHashes()
-
-    def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
-        """Return one row of features a link; features may repeat."""
-        words = self._hashes.rows(list(anchors), _ANCHOR_SALT, HASH_BITS)
-        addresses = url_features(urls, url_key_table(urls), self._hashes)
-        return hstack(addresses, words)[0]
+    Features may repeat.
+    """
+    words = word_features(list(anchors), _ANCHOR_SALT, HASH_BITS)
+    return hstack(url_features(urls, url_key_table(urls)), words)[0]
 
 
 class NeighbourPrediction:
@@ -407,13 +403,12 @@ class NeighbourPrediction:
         idf[df > max(_MAX_DOCUMENT_FREQUENCY, n // 20)] = 0.0
         self._idf = idf
         self._by_feature = _tfidf(rows, idf).T.tocsr()
-        self._describe = LinkDescriber()
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the predicted relevance of the targets of links, float64 (n_links,)."""
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
-        near = _tfidf(_binary(self._describe(urls, anchors)), self._idf) @ self._by_feature
+        near = _tfidf(_binary(describe_links(urls, anchors)), self._idf) @ self._by_feature
         link = np.repeat(np.arange(len(urls)), np.diff(near.indptr))
         # nearest pages first within each link; ties in the order stored
         order = np.lexsort((near.indices, -near.data, link))

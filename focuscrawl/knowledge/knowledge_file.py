@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -23,9 +25,6 @@ from focuscrawl.foundation.urls import schemeless
 from focuscrawl.webs.warc_index import url_keys as unsigned_keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from focuscrawl.foundation.arrays import Ints
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.protocol import RELEVANT
@@ -12,8 +14,8 @@ from focuscrawl.knowledge.keywords import distinct_words
 from focuscrawl.knowledge.knowledge import (
     MAX_EXEMPLARS,
     MAX_FAILURES,
-    LinkDescriber,
     PageRecord,
+    describe_links,
     read_page,
     store_apprentice,
 )
@@ -28,8 +30,6 @@ from focuscrawl.knowledge.knowledge_file import (
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
     from focuscrawl.knowledge.knowledge_file import CrawlRecord, FetchRecord
 
@@ -134,7 +134,6 @@ class _Update:
         self._counts: Counter[str] = Counter()
         self._words: Counter[tuple[str, bool]] = Counter()
         self._exemplars: list[tuple[int, str, str, float]] = []
-        self._describe = LinkDescriber()
         self._bound = self._last_exemplar()
         self.described: Counter[bool] = Counter()
 
@@ -229,7 +228,7 @@ class _Update:
 
     def _describe_pages(self) -> None:
         pages, self._exemplars = self._exemplars, []
-        rows = self._describe([url for _, url, _, _ in pages], [texts for _, _, texts, _ in pages])
+        rows = describe_links([url for _, url, _, _ in pages], [texts for _, _, texts, _ in pages])
         words = rows.indices.astype("<i4")
         ends = rows.indptr.tolist()
         self._file.executemany(

@@ -8,6 +8,8 @@ another kind than the critic, and is trained on the ``test`` rows only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -22,9 +24,6 @@ from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.critic.focused_critic import TopicModel
     from focuscrawl.foundation.arrays import Floats
     from focuscrawl.lab.study import Run, StudyWeb

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import heapq
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,6 @@ from focuscrawl.taxonomy import lies_under
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic

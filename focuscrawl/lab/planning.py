@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,8 +26,6 @@ from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats

@@ -7,8 +7,10 @@ memory).
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,9 +26,6 @@ from focuscrawl.foundation.model_folder import DECODING_ERRORS
 from focuscrawl.lab.evaluator import Evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.lab.evaluator import Evaluator
     from focuscrawl.lab.study import Run, Study
 

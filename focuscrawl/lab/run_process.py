@@ -13,6 +13,7 @@ import resource
 import shutil
 import sys
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
@@ -27,7 +28,6 @@ from focuscrawl.report.outcomes import stop_reason
 from focuscrawl.report.status import open_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from multiprocessing.context import ForkServerProcess
 
     from focuscrawl.lab.study import Run

@@ -6,8 +6,10 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, StrictBool
 
@@ -15,10 +17,6 @@ from focuscrawl import __version__
 from focuscrawl.crawl_config import WholeNumber  # noqa: TC001 - pydantic reads the annotations
 from focuscrawl.critic.classifiers import NaiveBayes
 from focuscrawl.foundation.user_input import ValueParser
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 
 def _text(written: object) -> str:

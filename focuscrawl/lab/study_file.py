@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from focuscrawl.crawl.revisit_policy import KNOWLEDGE_STRATEGIES
 from focuscrawl.critic.classifiers import KINDS
@@ -22,10 +23,6 @@ from focuscrawl.foundation.user_input import parse_toml, read_csv_rows, read_reg
 from focuscrawl.lab.planning import slug
 from focuscrawl.lab.study import TEXTS, Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _LONGEST = 120  # characters
 

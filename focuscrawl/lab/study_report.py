@@ -6,6 +6,7 @@ The report's figures are matplotlib figures created without pyplot.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,8 +17,6 @@ from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import pandas as pd
     from matplotlib.figure import Figure
 

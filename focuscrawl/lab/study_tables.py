@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,6 @@ from focuscrawl.report import plain_text
 from focuscrawl.report.figures import LearningCurve, learning_curves
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-
     from focuscrawl.lab.results import Results
 
 

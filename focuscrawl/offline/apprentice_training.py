@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +21,6 @@ from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Web

@@ -7,6 +7,7 @@ held-out outcomes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,8 +35,6 @@ from focuscrawl.offline.apprentice_training import TRAINING_PASSES
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.options import Options

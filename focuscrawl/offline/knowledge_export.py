@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from operator import itemgetter
 from typing import TYPE_CHECKING
@@ -18,8 +19,6 @@ from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from focuscrawl.foundation.arrays import Floats
     from focuscrawl.store import CrawlStore
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -12,9 +13,6 @@ from focuscrawl.distiller import LinkGraph, Sites, resolve_aliases
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import Self
-
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.store import CrawlStore
 

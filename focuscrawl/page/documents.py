@@ -11,8 +11,9 @@ import io
 import math
 import re
 import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -32,9 +33,6 @@ from focuscrawl.page.walk import collapse_whitespace
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from datetime import date
-
     from pypdf import DocumentInformation, PdfReader
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,8 +16,6 @@ from focuscrawl.page.robots_rules import DEFAULT_AGENT
 from focuscrawl.page.words import count_spaceless, count_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from lxml import etree
 
     from focuscrawl.page.view import PageView

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Sequence
 from enum import IntEnum
 from itertools import compress
 from typing import TYPE_CHECKING
@@ -32,8 +33,6 @@ from focuscrawl.page.walk import (
 from focuscrawl.page.words import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lxml import etree
     from parsel import Selector
 

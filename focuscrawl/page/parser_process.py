@@ -9,6 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import chain
@@ -25,8 +26,6 @@ from focuscrawl.page.robots_rules import DEFAULT_AGENT
 from focuscrawl.page.view import pack_view, unpack_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from focuscrawl.page.view import PageView
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 DEFAULT_AGENT = "focuscrawl"  #: product token of the default ``USER_AGENT``
 

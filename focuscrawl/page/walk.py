@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 import numpy as np
 from lxml import etree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 # libxml2 stops parsing at an element deeper than this
 _DEPTH_LIMIT = 2048

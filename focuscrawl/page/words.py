@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
-from itertools import chain, count
-from typing import TYPE_CHECKING
+from itertools import chain, count, islice
+from threading import RLock
+from typing import TYPE_CHECKING, Any
 from unicodedata import category, is_normalized, normalize
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+from focuscrawl.foundation.arrays import GrowingArray
 
-    from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
 
 
 # longer runs, such as base64 and hashes, occur on one page only
 MAX_TOKEN_LENGTH = 40
+_MAX_WORDS = 500_000  # in the table of recent words, about 80 MB without the values of columns
 
 _SPACE, _DROPPED = ord(" "), 0xFFFFFFFF
 _LAST_IDEOGRAPH = 0x323AF
@@ -194,30 +198,155 @@ def count_words(text: str) -> float:
     return n_words + len(_WRITTEN_WORD.findall(text))  # the rest may be punctuation
 
 
+class WordColumn:
+    """A value, or a row of values, of each word, which a `WordTable` computes once for each word.
+
+    Parameters
+    ----------
+    compute : returns the values of distinct words, (n_words,) or (n_words, width)
+    dtype : type of the values
+    width : number of values of each word; None for a single value
+    """
+
+    def __init__(
+        self,
+        compute: Callable[[list[str]], NDArray[Any]],
+        dtype: DTypeLike,
+        width: int | None = None,
+    ) -> None:
+        self.compute = compute
+        self.dtype = dtype
+        self.width = width
+        self._latest: tuple[WordTable | None, GrowingArray] = None, GrowingArray(dtype)
+
+    def values(self, table: WordTable) -> GrowingArray:
+        """Return the values of the words of `table` that were computed so far, row after row."""
+        if self._latest[0] is not table:
+            self._latest = table, table.stored_values(self)
+        return self._latest[1]
+
+
+class WordTable:
+    """Numbers words by their first occurrence, so that a word is looked up once for all values.
+
+    The values of words are arrays by number, see `WordColumn`. Several threads can use one table.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: defaultdict[str, int] = defaultdict(count().__next__)
+        self._words: list[str] = []  # by number
+        self._first = GrowingArray(np.int32)  # by number; used within `number_page`
+        self._values: WeakKeyDictionary[WordColumn, GrowingArray] = WeakKeyDictionary()
+        self._lock = RLock()
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def number(self, words: Sequence[str]) -> NDArray[np.int32]:
+        """Return the number of each word, int32 (n,)."""
+        with self._lock:
+            numbers = np.fromiter(map(self._numbers.__getitem__, words), np.int32, len(words))
+            n_new = len(self._numbers) - len(self._words)
+            if n_new:
+                self._words.extend(reversed([*islice(reversed(self._numbers), n_new)]))
+        return numbers
+
+    def number_page(self, words: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the distinct words of a page, and the position of each word among these.
+
+        Returns
+        -------
+        distinct : int32 (n_distinct,), numbers of the distinct words by their first occurrence
+        indices : int32 (n,), position in `distinct` of each word
+        """
+        numbers, positions = self.number(words), np.arange(len(words), dtype=np.int32)
+        with self._lock:
+            self._first.grow(len(self))
+            self._first.data[numbers[::-1]] = positions[::-1]  # the last of equal indices counts
+            first = self._first.data.take(numbers)
+        is_first = first == positions
+        return numbers[is_first], (is_first.cumsum(dtype=np.int32) - np.int32(1)).take(first)
+
+    def words(self, numbers: NDArray[np.int32]) -> list[str]:
+        """Return the words with the given numbers."""
+        words = self._words
+        return [words[number] for number in numbers.tolist()]
+
+    def stored_values(self, column: WordColumn) -> GrowingArray:
+        """Return the array for the values of a column."""
+        with self._lock:
+            return self._values.setdefault(column, GrowingArray(column.dtype))
+
+    def take(self, column: WordColumn, numbers: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the values of words by their numbers, (n,) or (n, width)."""
+        values, width = column.values(self), column.width or 1
+        if len(values) < width * len(self._words):
+            with self._lock:  # another thread may have computed the values
+                new = self._words[len(values) // width :]
+                if new:
+                    values.extend(column.compute(new).ravel())
+        data = values.data if column.width is None else values.data.reshape(-1, width)
+        taken: NDArray[Any] = data.take(numbers, axis=0)
+        return taken
+
+
+_recent_words = WordTable()
+
+
+def recent_words() -> WordTable:
+    """Return the table of the words of recent pages and links.
+
+    An empty table replaces a table of more than `_MAX_WORDS` words.
+    """
+    global _recent_words  # noqa: PLW0603 - a cache for the whole process
+    if len(_recent_words) > _MAX_WORDS:
+        _recent_words = WordTable()
+    return _recent_words
+
+
 class PageWords:
     """The distinct words of a page, with the positions of each word.
 
     Attributes
     ----------
-    distinct : distinct words, in the order of their first occurrence
-    indices : int32 (n_tokens,), index of each token in `distinct`
+    table : the table that numbers the words
+    numbers : int32 (n_distinct,), number in `table` of each distinct word, in the order of the
+        first occurrences
+    indices : int32 (n_tokens,), index of each token in `numbers` and `distinct`
     """
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        numbers: defaultdict[str, int] = defaultdict(count().__next__)
-        self.indices = np.fromiter(map(numbers.__getitem__, tokens), np.int32, len(tokens))
-        self.distinct = [*numbers]
+        self.table = recent_words()
+        self.numbers, self.indices = self.table.number_page(tokens)
+
+    def __reduce__(self) -> tuple[type[PageWords], tuple[list[str]]]:
+        """Serialise the tokens instead of the table."""
+        distinct = self.distinct
+        return PageWords, ([distinct[i] for i in self.indices.tolist()],)
+
+    @cached_property
+    def distinct(self) -> list[str]:
+        """The distinct words, in the order of their first occurrence."""
+        return self.table.words(self.numbers)
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of occurrences of each distinct word, int64 (n_distinct,)."""
+        return np.bincount(self.indices, minlength=len(self.numbers))
 
     @property
     def bag(self) -> dict[str, int]:
         """Number of occurrences of each word in the page."""
-        times = np.bincount(self.indices, minlength=len(self.distinct))
-        return dict(zip(self.distinct, times.tolist(), strict=True))
+        return dict(zip(self.distinct, self.counts.tolist(), strict=True))
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """CRC-32 hash of each token (word), uint64 (n_tokens,)."""
-        return self._distinct_hashes.take(self.indices)
+        return self.values(_HASHES).take(self.indices)
+
+    def values(self, column: WordColumn) -> NDArray[Any]:
+        """Return the values of the distinct words, (n_distinct,) or (n_distinct, width)."""
+        return self.table.take(column, self.numbers)
 
     def split_hashes(self, most: int) -> NDArray[np.uint64]:
         """Return the hashes of the first `most` words, uint64 (n,).
@@ -227,18 +356,19 @@ class PageWords:
         """
         parts: dict[int, list[str]] = {}  # of the words with such characters
         n_parts = 0
-        for i in [i for i, word in enumerate(self.distinct) if not word.isascii()]:
-            if _CHARACTER.search(self.distinct[i]) and n_parts < most:
-                parts[i] = _CHARACTER_OR_WORD.findall(self.distinct[i])
-                n_parts += len(parts[i])
+        for i in self.values(_HAVE_SPACELESS).nonzero()[0].tolist():
+            if n_parts >= most:
+                break
+            parts[i] = _CHARACTER_OR_WORD.findall(self.distinct[i])
+            n_parts += len(parts[i])
         if not parts:
             return self.hashes
-        lengths = np.ones(len(self.distinct), np.int64)
+        lengths = np.ones(len(self.numbers), np.int64)
         lengths[[*parts]] = [len(each) for each in parts.values()]
-        hashes: NDArray[np.uint64] = self._distinct_hashes.repeat(lengths)
+        hashes: NDArray[np.uint64] = self.values(_HASHES).repeat(lengths)
         ends = lengths.cumsum()
-        is_part = np.isin(np.arange(len(self.distinct)), [*parts]).repeat(lengths)
-        hashes[is_part] = PageWords([*chain.from_iterable(parts.values())]).hashes
+        is_part = np.isin(np.arange(len(lengths)), [*parts]).repeat(lengths)
+        hashes[is_part] = word_hashes([*chain.from_iterable(parts.values())])
         of_token = lengths.take(self.indices[:most])
         last = of_token.cumsum()
         n = min(int(last.searchsorted(most)) + 1, len(last))  # tokens that are read
@@ -247,11 +377,48 @@ class PageWords:
         split: NDArray[np.uint64] = hashes.take(at[:most])
         return split
 
+
+class LazyBag(Mapping[str, int]):
+    """The bag of words of a page, as a dictionary that is built when it is needed.
+
+    Attributes
+    ----------
+    words : the words of the page
+    """
+
+    def __init__(self, words: PageWords) -> None:
+        self.words = words
+
     @cached_property
-    def _distinct_hashes(self) -> NDArray[np.uint64]:
-        return hash_words(self.distinct)
+    def _times(self) -> dict[str, int]:
+        return self.words.bag
+
+    def __getitem__(self, word: str) -> int:
+        return self._times[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._times)
+
+    def __len__(self) -> int:
+        return len(self.words.numbers)
 
 
-def hash_words(words: Iterable[str]) -> NDArray[np.uint64]:
+def word_hashes(words: Sequence[str]) -> NDArray[np.uint64]:
     """Return the CRC-32 hash of each word, uint64 (n,), which is the same in every process."""
+    table = recent_words()
+    hashes: NDArray[np.uint64] = table.take(_HASHES, table.number(words))
+    return hashes
+
+
+def _hash_words(words: list[str]) -> NDArray[np.uint64]:
     return np.array([crc32(word.encode("utf-8", "surrogatepass")) for word in words], np.uint64)
+
+
+def _have_spaceless(words: list[str]) -> NDArray[np.bool_]:
+    return np.array(
+        [not word.isascii() and _CHARACTER.search(word) is not None for word in words], np.bool_
+    )
+
+
+_HASHES = WordColumn(_hash_words, np.uint64)
+_HAVE_SPACELESS = WordColumn(_have_spaceless, np.bool_)

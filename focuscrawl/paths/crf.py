@@ -9,6 +9,7 @@ column.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from scipy.sparse import csr_array
 
     from focuscrawl.foundation.arrays import Bools, Floats, Ints

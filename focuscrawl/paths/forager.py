@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -12,8 +13,6 @@ from focuscrawl.apprentice.link_features import PREFIXES, url_key_table
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.paths.path_model import Calibration, PathModel

@@ -8,22 +8,20 @@ anchor text; these features have the kinds ``page`` and ``link``.
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, multi_arange, row_pointers
+from focuscrawl.apprentice.hashing import SparseRows, multi_arange, row_pointers
 from focuscrawl.distiller import registered_domain
 from focuscrawl.foundation.urls import host as host_of
-from focuscrawl.page.words import tokenize
+from focuscrawl.page.words import tokenize, word_hashes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Floats, Ints
@@ -176,15 +174,15 @@ class PathFeatureReader:
 
     def __init__(self, reading: ReadingLimits, *, keep_words: bool = False) -> None:
         self._reading = reading
-        self._hashes = WordHashes(max_words=sys.maxsize) if keep_words else WordHashes()
+        self._kept: dict[int, str] | None = {} if keep_words else None  # words by hash
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
         """Return the feature as a string ``kind word`` for every feature key."""
-        words = self._hashes.words()
+        assert self._kept is not None
         names = {}
         for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
-            names[key] = f"{KINDS[key % (1 << _BITS)]} {words[key >> _BITS]}"
+            names[key] = f"{KINDS[key % (1 << _BITS)]} {self._kept[key >> _BITS]}"
         return names
 
     def page(self, view: PageView, start: str | None) -> FeatureKeys:
@@ -248,6 +246,12 @@ class PathFeatureReader:
         keys = _feature_keys(kinds, np.concatenate(of_kinds))
         return FeatureKeys(keys, np.concatenate(owner).astype(np.int64), n)
 
+    def _hashes(self, words: Sequence[str]) -> NDArray[np.uint64]:
+        hashes = word_hashes(words)
+        if self._kept is not None:
+            self._kept.update(zip(hashes.tolist(), words, strict=True))
+        return hashes
+
     def _words(self, view: PageView) -> NDArray[np.uint64]:
         """Return the hashes of a page's words; those of the last page are cached."""
         if self._read is None or self._read[0] is not view:
@@ -307,7 +311,7 @@ class FeatureVocabulary:
         self.names = tuple(names)
         kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
         self._kinds = np.array([KINDS.index(kind) for kind in kinds], np.int64)
-        keys = _feature_keys(self._kinds, WordHashes()(words))
+        keys = _feature_keys(self._kinds, word_hashes(words))
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
@@ -342,7 +346,7 @@ class FeatureVocabulary:
 
 
 def _feature_keys(kinds: Ints, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the keys of words, as hashed by `WordHashes`, of the given `KINDS`."""
+    """Return the keys of words, as hashed by `word_hashes`, of the given `KINDS`."""
     return words << np.uint64(_BITS) | kinds.astype(np.uint64)
 
 

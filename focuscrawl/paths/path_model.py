@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -30,8 +31,6 @@ from focuscrawl.paths.path_features import (
 from focuscrawl.paths.states import PathStates
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView
     from focuscrawl.paths.path_features import FeatureKeys

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -28,8 +29,6 @@ from focuscrawl.paths.states import FAIL, GOAL, PathStates, printed_rewards, rew
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools, Floats, Ints

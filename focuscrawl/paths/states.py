@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,6 @@ from focuscrawl.paths import crf as chains
 from focuscrawl.paths.crf import Structure
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.paths.crf import ChainCRF, Sequences
 

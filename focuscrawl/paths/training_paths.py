@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -16,10 +19,6 @@ from focuscrawl.foundation.user_input import read_csv_rows, read_text
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from collections.abc import Set as AbstractSet
-    from pathlib import Path
-
     from focuscrawl.page import PageView
 
     Links = Callable[[str], list[str]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from statistics import fmean
@@ -14,8 +15,6 @@ from focuscrawl.foundation.urls import host
 from focuscrawl.foundation.user_input import NO_PROGRESS, Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.webs.web_protocol import HtmlAnswer, Web
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,6 @@ from focuscrawl.report.plain_text import align_columns, one_line
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import pandas as pd
 
     from focuscrawl.store import CrawlStore

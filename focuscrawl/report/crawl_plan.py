@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -15,8 +16,6 @@ from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.store import CrawlStore
 
 

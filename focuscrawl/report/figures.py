@@ -8,6 +8,7 @@ directly.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -23,8 +24,6 @@ from focuscrawl.report import measures
 from focuscrawl.report.plain_text import shorten_middle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import pandas as pd
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import reporting_write_errors, write_atomically
-from focuscrawl.report.plain_text import escape_csv_cell, one_line
+from focuscrawl.report.plain_text import format_csv, one_line
 from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
 from focuscrawl.strategies.path_strategy import PathMemo
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.store import CrawlStore
 
 _STRATEGY = "paths"
@@ -76,14 +73,9 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
     UserError
         The file cannot be written.
     """
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
+    rows: list[list[object]] = [["url", "probability", "seq", "clicks", "title", "path"]]
     for page in pages:
-        title = escape_csv_cell(one_line(page.title))
         numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
-        rows.writerow(
-            [escape_csv_cell(page.path[-1]), *numbers, title, escape_csv_cell(" ".join(page.path))]
-        )
+        rows.append([page.path[-1], *numbers, one_line(page.title), " ".join(page.path)])
     with reporting_write_errors(out):
-        write_atomically(out, text.getvalue().encode("utf-8", "replace"))
+        write_atomically(out, format_csv(rows).encode("utf-8", "replace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.schema import STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
 
     from focuscrawl.report.comparison import ComparedCrawl

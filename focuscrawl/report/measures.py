@@ -6,8 +6,8 @@ Redirects, errors, exact duplicates and documents other than HTML have relevance
 
 from __future__ import annotations
 
+import os
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -16,9 +16,6 @@ from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcomes import PAGE, outcome
 from focuscrawl.report.status import open_store
 from focuscrawl.store import CrawlStore
-
-if TYPE_CHECKING:
-    import os
 
 _TEXT = ("url", "topic", "referrer", "content_type", "title", "duplicate_of", "error")
 _NUMBERS = {

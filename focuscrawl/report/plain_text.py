@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -123,6 +126,15 @@ def align_columns(rows: list[list[str]], left: set[int]) -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def format_csv(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as the lines of a CSV file, with every text escaped by `escape_csv_cell`."""
+    lines = io.StringIO()
+    csv.writer(lines, lineterminator="\n").writerows(
+        [escape_csv_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
+    return lines.getvalue()
 
 
 def escape_csv_table(table: pd.DataFrame) -> pd.DataFrame:

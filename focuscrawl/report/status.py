@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.crawl_folder import Command, CrawlPhase, FileControl
+from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.crawl.target_pages import count_targets
 from focuscrawl.report.outcomes import MAX_GAP, PAUSED, run_state
 from focuscrawl.report.plain_text import one_line, pluralize
@@ -18,9 +20,6 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
-
     from focuscrawl.completeness.recall_estimate import TargetCounts
 
 
@@ -222,47 +221,7 @@ class CurrentState:
         )
 
 
-def open_control(crawl: str) -> ControlledCrawl:
+def open_control(crawl: str) -> FileControl:
     """Return an object that controls the crawl in the folder `crawl`."""
     open_store(crawl).close()
-    return ControlledCrawl(crawl)
-
-
-class ControlledCrawl:
-    """Sends commands to the crawl in a folder, and reads the state of the crawl.
-
-    Attributes
-    ----------
-    name : str
-        Folder as the user named it.
-    """
-
-    def __init__(self, crawl: str) -> None:
-        self.name = crawl
-        self._folder = CrawlFolder(Path(crawl))
-        self._control = FileControl(Path(crawl))
-        self.send, self.set_budget = self._control.send, self._control.set_budget
-
-    @property
-    def command(self) -> Command:
-        """The last command sent to the crawl, such as pause or stop."""
-        return self._control.command
-
-    @property
-    def in_use(self) -> bool:
-        """True while a process runs the crawl."""
-        return self._folder.in_use
-
-    @property
-    def is_starting(self) -> bool:
-        """True while a starting process drops commands that were sent to an earlier run."""
-        return self._folder.phase is CrawlPhase.STARTING
-
-    @property
-    def has_new_budget(self) -> bool:
-        """True if a new budget was sent to the crawl, but the crawl has not read it yet."""
-        return self._control.budget is not None
-
-    def status(self) -> Status:
-        """Return the status of the crawl."""
-        return status_of(self.name)
+    return FileControl(Path(crawl))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,6 @@ from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Mapping
 
     from focuscrawl.critic.focused_critic import WordReasons
     from focuscrawl.page import PageView

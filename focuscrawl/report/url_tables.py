@@ -6,8 +6,10 @@ import json
 import math
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.critic.protocol import RELEVANT
@@ -15,9 +17,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.store.schema import FETCHED, QUEUED, STATES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from focuscrawl.foundation.databases import Database
     from focuscrawl.store import CrawlStore
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,6 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.traps import Discounts
     from focuscrawl.foundation.arrays import Bools, Floats, Ints

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -34,9 +35,6 @@ from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
 from focuscrawl.rounds.tasks import Task, raise_refusals, run_task
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from focuscrawl.rounds.tasks import Master
 
 

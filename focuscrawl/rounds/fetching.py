@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,8 +48,6 @@ from focuscrawl.store.schema import EXCLUDED
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
     from focuscrawl.crawl import CrawlConfig
     from focuscrawl.crawl.assembly import CheckedConfig
     from focuscrawl.crawl.traps import Discounts

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +23,6 @@ from focuscrawl.store.schema import LinkRow
 from focuscrawl.strategies import StoredPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-    from typing import Any
-
     from focuscrawl.foundation.arrays import Ints
 
 

@@ -12,10 +12,11 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import require_extra
@@ -23,10 +24,6 @@ from focuscrawl.foundation.processes import process_pool, safe_python_path
 from focuscrawl.rounds.buckets import update_bucket
 from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.fetching import fetch, import_crawl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 logger = logging.getLogger(__name__)
 

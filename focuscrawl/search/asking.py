@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.errors import UserError
@@ -14,9 +16,6 @@ from focuscrawl.search.candidates import Candidate
 from focuscrawl.search.seed_source import open_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.foundation.user_input import Progress
 
 

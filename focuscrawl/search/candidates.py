@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,8 +21,6 @@ from focuscrawl.foundation.user_input import open_maybe_gzip, read_csv_rows
 from focuscrawl.webs import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.knowledge import Keywords
     from focuscrawl.page import PageView

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 from urllib.parse import urlencode
 
 from focuscrawl.errors import UserError
@@ -18,9 +19,6 @@ from focuscrawl.page.words import tokenize
 from focuscrawl.search.candidates import Candidate
 from focuscrawl.search.searxng import read_rate
 from focuscrawl.search.seed_source import SearchAnswer, SeedSource, variable_name
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _NAME = "common-crawl"
 _URL, _KEY = variable_name(_NAME, "url"), variable_name(_NAME, "key")

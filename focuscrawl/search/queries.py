@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.critic.languages import COMMON, ENGLISH, frequency
@@ -12,8 +13,6 @@ from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.knowledge.keywords import Keywords, WordCount, distinct_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from focuscrawl.store import CrawlStore
 
 TUPLES, TUPLE_SIZE, RESULTS = 10, 3, 10  #: defaults of BootCaT

@@ -6,6 +6,7 @@ The JSON format is described at https://docs.searxng.org/dev/search_api.html.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -15,8 +16,6 @@ from focuscrawl.search.candidates import Candidate
 from focuscrawl.search.seed_source import SearchAnswer, SeedSource, settings_file, variable_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from focuscrawl.foundation.api_client import ApiAnswer
 
 _NAME = "searxng"

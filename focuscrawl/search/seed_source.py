@@ -8,19 +8,16 @@ from __future__ import annotations
 import os
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import platformdirs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import numbered_lines, parse_toml, read_text, suggest_name
 from focuscrawl.search.candidates import Candidate, read_candidates
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
 
 _SETTINGS_FILE = "search.toml"
 _PREFIX = "FOCUSCRAWL_"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 import scrapy
 from scrapy.utils.misc import load_object
@@ -22,9 +23,6 @@ from focuscrawl.extensions.metrics import check_port
 from focuscrawl.settings import ITEM_PIPELINES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.settings import BaseSettings

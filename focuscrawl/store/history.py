@@ -6,6 +6,7 @@ import itertools
 import json
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,8 +14,6 @@ import numpy as np
 from focuscrawl.store.schema import NewUrl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from focuscrawl.foundation.arrays import Ints
     from focuscrawl.store.crawl_store import CrawlStore
 

@@ -12,6 +12,7 @@ import logging
 import queue
 import sqlite3
 import threading
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,6 @@ from focuscrawl.foundation.model_folder import error_message
 from focuscrawl.store.schema import INSERT, PageRow, VisitRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from focuscrawl.store.crawl_store import CrawlStore
     from focuscrawl.store.schema import ModelRow, RevisitRow
 

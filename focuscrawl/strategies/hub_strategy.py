@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from focuscrawl.strategies.base import Expansion, check_number
 from focuscrawl.strategies.rescoring import LinkLog, RescoringStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 

@@ -7,7 +7,7 @@ sequential models.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -18,8 +18,6 @@ from focuscrawl.paths.path_model import PathCritic
 from focuscrawl.strategies.base import Expansion, Strategy, check_count, check_number
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext

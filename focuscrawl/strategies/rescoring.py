@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
@@ -22,8 +23,6 @@ from focuscrawl.strategies.base import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.hashing import SparseRows

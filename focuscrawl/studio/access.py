@@ -7,10 +7,12 @@ import hmac
 import os
 import re
 import secrets
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
@@ -23,9 +25,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, update_lock, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain, count
@@ -37,8 +38,6 @@ from focuscrawl.studio.topic_routes import parse_urls
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from starlette.requests import Request
     from starlette.responses import Response
 

@@ -19,6 +19,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from datetime import UTC, datetime
@@ -45,8 +46,6 @@ from focuscrawl.report.url_tables import map_hosts, open_sorted_copy, write_sort
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from focuscrawl.foundation.databases import Database
     from focuscrawl.store import CrawlStore
 

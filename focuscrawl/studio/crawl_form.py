@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -25,7 +26,7 @@ from focuscrawl.crawl_config import DEFAULT_BUDGET, DEFAULT_CRITIC, DEFAULT_STRA
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import reporting_write_errors, write_atomically
 from focuscrawl.foundation.processes import start_python
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import parse_url
 from focuscrawl.report.crawl_plan import CrawlPlan
 from focuscrawl.strategies.base import describe_strategy, strategy_names
 from focuscrawl.studio.jobs import PROCESS_ENVIRONMENT, JobState
@@ -35,8 +36,6 @@ from focuscrawl.taxonomy import parse_topics
 from focuscrawl.topics import TopicDefinition, read_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import StudioFolder
@@ -109,7 +108,7 @@ def parse_crawl_form(folder: StudioFolder, values: Mapping[str, Any]) -> NewCraw
         if critic and not arguments["topic"]:
             raise UserError("choose the class of the critic that is the topic")
     with checks.field("seeds"):
-        seeds = [_parse_url(url) for url in text_values(values, "seeds")]
+        seeds = [parse_url(url, f"{url!r:.120}") for url in text_values(values, "seeds")]
     known, in_field = TopicDefinition(), "definition" in values
     with checks.field("definition" if in_field else "of"):
         if definition or (definition := text_value(values, "definition")):
@@ -255,7 +254,7 @@ def change_budget(context: StudioContext, crawl: NamedCrawl, budget: int) -> Non
         if not asked and not control.is_starting:
             control.set_budget(budget)
             asked = True
-        elif asked and not control.has_new_budget:
+        elif asked and control.budget is None:
             return
         time.sleep(_POLL_INTERVAL)
     # the crawl was stopped, or stopped before it read the request
@@ -333,13 +332,6 @@ def _parse_name(folder: StudioFolder, name: str) -> str:
             f"{_CRAWLS_FOLDER}/{name} exists already: choose another name, or resume the crawl"
         )
     return f"{_CRAWLS_FOLDER}/{name}"
-
-
-def _parse_url(line: str) -> str:
-    url = normalize(line)
-    if url is None:
-        raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
-    return url
 
 
 def _parse_strategy(name: str) -> str:

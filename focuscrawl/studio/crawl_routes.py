@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -41,8 +42,6 @@ from focuscrawl.studio.topic_folder import find_topic, read_topics
 from focuscrawl.taxonomy import parse_topics
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
     from starlette.requests import Request
     from starlette.responses import Response
 

@@ -10,6 +10,7 @@ import json
 import re
 import time
 from collections import Counter, OrderedDict, deque
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,6 @@ from focuscrawl.store.history import StoredEvent
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.store import CrawlStore
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.served_folder import NamedCrawl

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Ints
 
 _MAX_RADIUS, _MIN_RADIUS = 11.0, 3.0  # of hosts and points

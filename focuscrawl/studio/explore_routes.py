@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
-from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from focuscrawl.distiller import SITE_RULES
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain_text import escape_csv_cell
+from focuscrawl.report.plain_text import format_csv
 from focuscrawl.report.url_lookup import PageLinks, load_recorded_page, url_facts
 from focuscrawl.report.url_tables import (
     KINDS,
@@ -34,9 +34,6 @@ from focuscrawl.studio.page_rendering import PREFIX, json_endpoint
 from focuscrawl.topics import read_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -215,7 +212,7 @@ def _csv_lines(crawls: OpenCrawls, path: Path, which: str, wanted: UrlFilter) ->
     The sorted copy is opened for each part, because the parts are read in different threads.
     """
     table = TABLES[which]
-    yield _csv(table.fields, [dict(zip(table.fields, table.fields, strict=True))])
+    yield format_csv([table.fields])
     after: str | None = ""
     while after is not None:
         with crawls.sorted(path) as found:
@@ -223,17 +220,8 @@ def _csv_lines(crawls: OpenCrawls, path: Path, which: str, wanted: UrlFilter) ->
                 time.sleep(_CSV_INTERVAL)
                 continue
             part = list_rows(found[0], which, wanted, after=after, n=_CSV_PART)
-        yield _csv(table.fields, part.rows)
+        yield format_csv([row[name] for name in table.fields] for row in part.rows)
         after = part.after
-
-
-def _csv(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    text = StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for row in rows:
-        cells = [row[name] for name in fields]
-        writer.writerow(escape_csv_cell(each) if isinstance(each, str) else each for each in cells)
-    return text.getvalue()
 
 
 def _parse_query(query: Mapping[str, str]) -> UrlFilter:

@@ -10,6 +10,7 @@ import os
 import re
 import tempfile
 import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -39,8 +40,6 @@ from focuscrawl.studio.page_rendering import (
 from focuscrawl.webs.wacz import RecordingScan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from starlette.requests import Request
     from starlette.responses import Response
 

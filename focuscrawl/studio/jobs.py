@@ -15,13 +15,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from filelock import FileLock
 
@@ -34,9 +35,6 @@ from focuscrawl.foundation.files import (
     write_atomically,
 )
 from focuscrawl.foundation.processes import start_python
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 #: environment of processes in the served folder: Scrapy must not read a ``scrapy.cfg`` of it
 PROCESS_ENVIRONMENT = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}

@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -43,9 +45,6 @@ from focuscrawl.studio.topic_routes import (
 from focuscrawl.topics import DEFINITION_FILE, edit_definition, read_verdicts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from starlette.requests import Request
     from starlette.responses import Response
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import closing
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +22,6 @@ from focuscrawl.studio.listing import list_crawls, list_critics, list_topics
 from focuscrawl.studio.topic_folder import read_origin, read_topics
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.requests import Request
 
     from focuscrawl.store import CrawlStore

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +26,6 @@ from focuscrawl.topics import training_urls
 from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.critic.focused_critic import FocusedCritic
     from focuscrawl.webs.web_protocol import Web
 

@@ -6,6 +6,7 @@ The files named in ``static/vendored.json`` are unchanged copies from npm.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -25,8 +26,6 @@ from focuscrawl.report.templates import load_template
 from focuscrawl.studio.served_folder import NamedCrawl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from starlette.requests import Request
 
     from focuscrawl.studio.jobs import Jobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,16 +14,16 @@ from unicodedata import category
 
 from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.critic.critic_files import FORMAT, find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular, safe_join
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.foundation.urls import host, is_reserved
-from focuscrawl.report.status import ControlledCrawl, CurrentState
+from focuscrawl.report.status import CurrentState
 from focuscrawl.webs.synthetic.layout import DEMO_DOMAIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from importlib.resources.abc import Traversable
 
     from focuscrawl.store import CrawlStore
@@ -235,9 +236,9 @@ class NamedCrawl:
     path: Path
 
     @property
-    def control(self) -> ControlledCrawl:
+    def control(self) -> FileControl:
         """Object that pauses, resumes and stops the crawl."""
-        return ControlledCrawl(str(self.path))
+        return FileControl(self.path)
 
     def read_state(self, store: CrawlStore) -> CurrentState:
         """Read the state of the crawl from the opened store, in words that name no command."""

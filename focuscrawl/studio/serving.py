@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from errno import EACCES, EADDRINUSE
 from http import HTTPStatus
+from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -39,10 +42,6 @@ from focuscrawl.studio.page_rendering import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from threading import Event
-    from types import FrameType
-
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 

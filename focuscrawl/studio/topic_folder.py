@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from functools import lru_cache
 from itertools import count
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,7 @@ from focuscrawl.topics.definition import class_tree, count_examples, mark_class,
 from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from importlib.resources.abc import Traversable
-    from pathlib import Path
 
     from focuscrawl.critic.focused_critic import FocusedCritic
     from focuscrawl.store import CrawlStore

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
@@ -23,9 +24,6 @@ from focuscrawl.topics import read_definition
 from focuscrawl.webs.opening import check_web_from_file
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.studio.jobs import Job
     from focuscrawl.studio.page_rendering import StudioContext
     from focuscrawl.studio.topic_folder import TopicFiles

@@ -6,8 +6,10 @@ The routes for judging pages of a crawl are in `focuscrawl.studio.judging`.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -19,7 +21,7 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.protocol import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import read_regular
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import normalize, parse_url
 from focuscrawl.studio import listing, topic_folder
 from focuscrawl.studio.drawings import draw_reliability
 from focuscrawl.studio.listing import JOBS_CHANGED
@@ -56,9 +58,6 @@ from focuscrawl.topics.bookmarks import parse_bookmarks
 from focuscrawl.topics.definition import move_class, move_examples
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -486,11 +485,8 @@ def parse_phrases(text: str) -> tuple[str, ...]:
 
 def parse_urls(lines: list[str]) -> list[str]:
     """Return the distinct normalised URLs in a text with one URL per line and # comments."""
-    found = {line: normalize(line) for line in lines if not line.startswith("#")}
-    for line, url in found.items():
-        if url is None:
-            raise UserError(f"{line!r:.120} {invalid_url_message(line)}")
-    return list(dict.fromkeys(url for url in found.values() if url is not None))
+    found = (parse_url(line, f"{line!r:.120}") for line in lines if not line.startswith("#"))
+    return list(dict.fromkeys(found))
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ affects only one record.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, BinaryIO
+from pathlib import Path
+from typing import BinaryIO
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import open_maybe_gzip
@@ -25,10 +27,6 @@ from focuscrawl.taxonomy.topic_tree import (
     normalise,
     parent,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _CHUNK = 1 << 20  # bytes
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from difflib import SequenceMatcher
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.user_input import read_csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-    from pathlib import Path
-
 
 ROOT = "/"
 OTHER = "Other"

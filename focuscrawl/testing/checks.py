@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,8 +26,6 @@ from focuscrawl.testing.simulated_crawl import (
 from focuscrawl.testing.tiny_web import SEED, KeywordCritic, example_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from focuscrawl.critic.protocol import Critic, Judgement
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.page import PageView

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,9 +13,6 @@ from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, StoredPage, Strategy, StrategyContext
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
-
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic

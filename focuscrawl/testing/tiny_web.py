@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,10 +23,6 @@ from focuscrawl.webs.warc_recorder import WarcRecorder
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-    from typing import Any
-
     from focuscrawl.crawl import Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView

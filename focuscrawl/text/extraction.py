@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -12,7 +13,7 @@ from datetime import date
 from functools import partial
 from itertools import islice
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urljoin
 
 from parsel import Selector
@@ -24,9 +25,6 @@ from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import detect_language
 from focuscrawl.page.parser_process import WorkerProcess, serve_requests
 from focuscrawl.page.words import count_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 EXTRACTORS = ("trafilatura", "resiliparse")
 VISIBLE = "visible text"  #: extractor name of a text that no library found

@@ -12,17 +12,14 @@ import zlib
 from dataclasses import asdict, fields
 from datetime import date
 from hashlib import blake2b
+from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.databases import find_foreign_objects, open_database
 from focuscrawl.foundation.model_folder import DECODING_ERRORS
 from focuscrawl.text.extraction import PageText
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 FILE = "texts.db"  #: in the crawl's folder
 _SCHEMA = """

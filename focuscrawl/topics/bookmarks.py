@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from lxml import etree
 
@@ -11,10 +13,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.foundation.user_input import read_text
 from focuscrawl.page.walk import parse_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _MAX_FOLDER_DEPTH = 64
 _MAX_TITLE = 1000  # characters of a title

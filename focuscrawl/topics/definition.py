@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +20,12 @@ from focuscrawl.foundation.files import (
     update_lock,
     write_atomically,
 )
-from focuscrawl.foundation.urls import invalid_url_message, normalize
+from focuscrawl.foundation.urls import parse_url
 from focuscrawl.foundation.user_input import parse_toml, read_regular_text
 from focuscrawl.taxonomy import ROOT, Taxonomy, ancestors, lies_under, normalise
 from focuscrawl.taxonomy.topic_tree import parent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 
@@ -321,10 +320,7 @@ def _parse_texts(where: str, name: str, values: object) -> tuple[str, ...]:
 
 
 def _parse_url(where: str, text: str) -> str:
-    url = normalize(text)
-    if url is None:
-        raise UserError(f"{where}: {text!r:.200} {invalid_url_message(text)}")
-    return url
+    return parse_url(text, f"{where}: {text!r:.200}")
 
 
 def load_base_critic(definition: TopicDefinition) -> TrainedCritic | None:

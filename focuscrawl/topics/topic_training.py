@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,8 +32,6 @@ from focuscrawl.taxonomy.topic_tree import child
 from focuscrawl.topics.definition import load_base_critic
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.focused_critic import TrainedCritic
     from focuscrawl.foundation.arrays import Floats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -23,8 +24,6 @@ from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, content_lengt
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from focuscrawl.webs.captures import Capture, CaptureIndex
 
 logger = logging.getLogger(__name__)

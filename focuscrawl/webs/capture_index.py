@@ -5,8 +5,10 @@ from __future__ import annotations
 import heapq
 import os
 import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
@@ -34,9 +36,6 @@ from focuscrawl.webs.warc_reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
     from focuscrawl.webs.warc_reading import Record
 
 ENDINGS = (".cdxj", ".parquet")  #: file name endings of indexes

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 from urllib.parse import unquote_to_bytes
 
 from focuscrawl.foundation.urls import MAX_URL_LENGTH, host, normalize, schemeless
 from focuscrawl.webs.http_response import NOT_MODIFIED, status_rank
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 REVISIT = "warc/revisit"  #: media type of revisit records, which have no body, in indexes
 _TIMESTAMP = re.compile(r"\d{14}")

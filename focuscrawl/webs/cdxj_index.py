@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,8 +17,6 @@ from focuscrawl.foundation.files import first_line, refuse_special_file
 from focuscrawl.webs.captures import MAX_LINE_BYTES, leads_outside, parse_cdxj_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from pyarrow import fs
 
     from focuscrawl.webs.captures import Capture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -18,8 +19,6 @@ from focuscrawl.page.walk import parse_tree
 from focuscrawl.webs.web_protocol import Answer, HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from focuscrawl.webs.web_protocol import Web
 
 

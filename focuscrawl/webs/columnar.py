@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,10 +24,6 @@ from pyarrow import fs
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import first_line, refuse_special_file
 from focuscrawl.webs.captures import Capture, field_of, parse_capture, parse_cdxj_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 _KEY = "url_surtkey"
 #: names of Parquet columns by the equivalent field of CDXJ

@@ -11,14 +11,12 @@ import importlib
 import re
 import sys
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from focuscrawl.foundation.urls import resolve_header
 from focuscrawl.webs.web_protocol import MAX_BODY_BYTES, MAX_HEAD_BYTES, TooLargeError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Headers = list[tuple[str, str]]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import socket
 import ssl
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,8 +15,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.webs.web_protocol import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.foundation.networks import Networks
     from focuscrawl.webs.warc_recorder import WarcRecorder
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from focuscrawl.webs.changing_web import ChangingWeb
 from focuscrawl.webs.recorded_web import RecordedWeb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from focuscrawl.webs.web_protocol import Web
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,6 @@ from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES, Record, read_record, 
 from focuscrawl.webs.web_protocol import TRUNCATIONS, Answer, TooLargeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import numpy as np
     import numpy.typing as npt
 

@@ -7,14 +7,13 @@ record, by URL and date, or only by the digest of the body.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Generic, NamedTuple, Self, TypeVar
 
 from focuscrawl.foundation.urls import normalize, schemeless
 from focuscrawl.webs.warc_reading import read_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from focuscrawl.webs.warc_reading import Record
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+from collections.abc import Iterator
 from dataclasses import replace
 from errno import EINVAL
 from pathlib import Path
@@ -21,7 +22,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.webs.warc_reading import WarcScan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from zipfile import ZipInfo
 
     from _typeshed import WriteableBuffer

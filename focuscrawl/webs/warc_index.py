@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -31,8 +32,6 @@ from focuscrawl.webs.wacz import RecordingScan
 from focuscrawl.webs.warc_reading import read_get_responses
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from focuscrawl.webs.warc_reading import Record
 
 _FORMAT = 4  # version; increases when the index of an unchanged file would differ

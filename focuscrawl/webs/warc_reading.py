@@ -12,17 +12,15 @@ import io
 import logging
 import re
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, BinaryIO, TypeVar
+from pathlib import Path
+from typing import BinaryIO, TypeVar
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from focuscrawl.webs.web_protocol import MAX_BLOCK_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
 
 T = TypeVar("T")
 

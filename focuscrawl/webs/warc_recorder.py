@@ -8,9 +8,10 @@ import os
 import re
 import uuid
 import zlib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from filelock import lock_descriptor
 
@@ -18,10 +19,6 @@ from focuscrawl import __version__
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow
 from focuscrawl.webs.warc_reading import WarcScan
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _ENDING = ".warc.gz"
 _GZIP_LEVEL = 6  # takes half the time of level 9 for 1 % larger files

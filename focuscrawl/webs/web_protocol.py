@@ -6,7 +6,9 @@ as pages of the live Web; see ``docs/explanation/security.md``.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
@@ -15,9 +17,6 @@ from focuscrawl.page import ParseLimitError, is_html, read_content_type, shared_
 from focuscrawl.page.metadata import read_header_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from datetime import datetime
-
     from focuscrawl.page import PageView
 
 

@@ -7,20 +7,17 @@ import json
 import random
 import shutil
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from focuscrawl.webs.synthetic import SyntheticWeb
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 from .printed_commands import ROOT
 from .reader import BUDGET, IN_PLACE, type_commands
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _QUICK = """
 from focuscrawl.settings import *

@@ -15,9 +15,10 @@ import re
 import shlex
 import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import click
 import pytest
@@ -31,10 +32,6 @@ from studies.__main__ import studies
 from .printed_commands import ALL, DOCUMENTS, FENCED, NOT_RUN, ROOT, RUN, SECTIONS
 from .reader import Reader, type_commands
 from .shelf import cyclists, fill_shelf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

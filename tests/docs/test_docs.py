@@ -7,8 +7,9 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -22,10 +23,6 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.base import GROUP, find_strategy
 
 from .printed_commands import DOCUMENTS, FENCED, ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 TEXTS = {path: path.read_text("utf-8") for path in (*DOCUMENTS, ROOT / "CHANGELOG.md")}
 REFERENCE = ROOT / "docs" / "reference" / "settings.md"

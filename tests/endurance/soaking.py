@@ -5,14 +5,12 @@ from __future__ import annotations
 import csv
 import subprocess
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 from integration.running import ROOT, Kept, command, environment, waiting
 from tqdm import tqdm
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Sample(NamedTuple):

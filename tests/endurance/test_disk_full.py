@@ -6,6 +6,8 @@ import os
 import resource
 import shutil
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,9 +16,6 @@ from integration.running import ROOT, Kept, command, environment
 from .lasting import LONG, assert_alike, assert_sound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from .conftest import Undisturbed
 
 

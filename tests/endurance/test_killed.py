@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from integration.running import crawl, start_up_to
 from .lasting import LONG, assert_alike, assert_sound
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import Undisturbed
 
 KILLS = 30 if LONG else 3

@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from integration.running import BICYCLES, QUICK, Run, crawl, start_up_to
 from integration.small_site import serve
@@ -13,9 +14,6 @@ from integration.small_site import serve
 from focuscrawl.webs import RecordedWeb
 
 from .lasting import LONG, assert_sound
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 KILLS, PAGES = (30, 1200) if LONG else (3, 120)
 _LATENCY = 0.01  # seconds that the server takes for a page

@@ -12,6 +12,7 @@ import random
 import shutil
 import signal
 import struct
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from integration.running import Kept, start_up_to
@@ -19,8 +20,6 @@ from integration.running import Kept, start_up_to
 from .lasting import LONG, assert_alike, assert_sound
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import Undisturbed
 
 LOSSES = 30 if LONG else 3

@@ -6,7 +6,9 @@ import os
 import random
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from integration.spark import (
@@ -25,10 +27,6 @@ from focuscrawl.rounds.buckets import BucketUrls
 from focuscrawl.rounds.tables import Tables
 
 from .lasting import LONG
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = [
     pytest.mark.skipif(not LONG, reason="make endurance"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from integration.running import TOPIC, Kept
@@ -14,9 +14,6 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .lasting import LONG, assert_sound
 from .soaking import Sample, between, pages_a_second, soak
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _OUT = Path(os.environ.get("FOCUSCRAWL_ENDURANCE_OUT", "endurance")) / "soak"
 _PAGES = int(os.environ.get("FOCUSCRAWL_SOAK", "100000"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import socket
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,9 +15,6 @@ from integration.running import QUICK, TOPIC, Kept, crawl_until, start, start_up
 from .lasting import LONG, assert_alike, assert_sound
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from .conftest import Undisturbed
 
 

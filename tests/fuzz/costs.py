@@ -11,10 +11,8 @@ import os
 import resource
 import signal
 import traceback
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import NamedTuple
 
 DEADLINE = 10.0  # seconds of processor time
 _PATIENCE = 20  # times as many seconds of any time, for what waits for ever

@@ -13,10 +13,10 @@ import socket
 import sqlite3
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from integration import warm
@@ -25,9 +25,6 @@ from integration.studio import serving
 
 from . import ROOT
 from .hostile import FETCHES, TOPIC, Harm, make_sound
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _PATIENCE = 600.0  # seconds after which something hangs; the longest takes some
 _CODES = (0, 1, 2)

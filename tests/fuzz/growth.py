@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
     from random import Random
 
 LARGEST = 1 << 18  # bytes

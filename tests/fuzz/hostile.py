@@ -11,7 +11,9 @@ import os
 import shutil
 import socket
 import sqlite3
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unit.archives import INDICES, change, record_demo
@@ -20,8 +22,6 @@ from unit.damaged_stores import SAID, endless, hot_journal
 from . import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
     from random import Random
 
 TOPIC = "/Sports/Cycling"

@@ -7,11 +7,9 @@ import socket
 import socketserver
 import struct
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Self
 
 _HOLD = 20.0  # seconds that a connection is held open; longer than a crawl waits
 _SHOWN = 500  # bytes of an answer in a message

@@ -6,17 +6,14 @@ import gzip
 import re
 import time
 from hashlib import blake2b
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 from . import CORPUS, FOUND, WORK
 from .costs import Cost, Scales
 from .growth import grown
 from .seeds import SEEDS, WORDS
 from .targets import COSTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _KEPT = 16  # the costliest in time, and as many in memory
 _SMALL = 1 << 14  # bytes that are added to a length: what every input takes makes none the worst

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import tempfile
 import unicodedata
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from unit.test_page_robust import LABELS, check
 
@@ -26,9 +26,6 @@ from focuscrawl.webs.warc_reading import WarcScan, read_record
 from focuscrawl.webs.web_protocol import read_page
 
 from .costs import Limit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _SOME = 50  # rows and pages that are looked at
 

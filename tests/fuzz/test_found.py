@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from focuscrawl.taxonomy import dmoz
 from . import FOUND, targets
 from .seeds import SEEDS
 from .targets import TARGETS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FILES = sorted(path for name in TARGETS for path in (FOUND / name).glob("*"))
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import unquote
 
 from .loopback import LoopbackServer, QuietHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _RANGE = re.compile(r"bytes=(\d*)-(\d*)")
 _TYPES = {".html": "text/html", ".js": "text/javascript"}

@@ -7,16 +7,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .running import BICYCLES, QUICK, ROOT, Kept, command, environment, start
 from .serving import serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 CRITIC = BICYCLES | {"strategy": "breadth-first"}
 #: politeness that takes no time

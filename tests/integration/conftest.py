@@ -14,7 +14,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from .badweb import BadWeb, listening
 from .running import TOPIC, Run, crawl
 from .serving import serving
-from .studio import chromium
+from .studio import open_browser
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,6 @@ def bad_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BadWeb]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Browser:
     """A real browser, which keeps this thread's event loop to itself while it runs."""
-    with chromium() as started:
-        yield started
+    return open_browser()

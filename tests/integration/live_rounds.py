@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.report.measures import load_pages
@@ -12,8 +13,6 @@ from .impatience import impatient
 from .running import BICYCLES, QUICK
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 DELAY = 0.2

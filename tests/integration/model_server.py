@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from .loopback import LoopbackServer, QuietHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class Asked(NamedTuple):

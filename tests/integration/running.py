@@ -8,17 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from focuscrawl.settings import ITEM_PIPELINES
 
 from .warm import WarmProcess
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"

@@ -10,19 +10,17 @@ import subprocess
 import sys
 import time
 import venv
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode, urljoin
 from urllib.request import urlopen
 
 from .ports import await_listener, free_port
 from .running import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PROJECT = "focuscrawl"
 _PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "focuscrawl", "models")

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from .loopback import LoopbackServer, QuietHandler
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 COLLECTION = "CC-MAIN-2025-43"
 _PER_PAGE = 10

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from .running import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _LONG = 600  # seconds after which servers hang that should end, or answer
 

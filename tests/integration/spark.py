@@ -9,15 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .ports import await_listener, free_port
 from .running import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOST = "127.0.0.1"
 LONG = 1200  # seconds after which a process hangs

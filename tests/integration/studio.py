@@ -7,10 +7,9 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -38,22 +37,25 @@ NEW_CRAWL = {
 }
 _LONG = 600.0  # seconds after which something hangs
 _PATIENCE = 300_000  # milliseconds: a loaded machine is slow
+_playwright = ExitStack()
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 
-def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, stdout: int = 1) -> warm.WarmProcess:
     """Run ``focuscrawl`` in a folder."""
-    command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
     environment = os.environ | {"XDG_STATE_HOME": str(cwd / ".state")}  # where tokens are kept
-    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
+    return warm.WarmProcess(
+        [*arguments], cwd=cwd, env=environment, stdout=stdout, stderr=2, program="focuscrawl"
+    )
 
 
-def served(folder: Path, port: int, *options: str) -> tuple[subprocess.Popen[str], str]:
+def served(folder: Path, port: int, *options: str) -> tuple[warm.WarmProcess, str]:
     """Start to serve a folder; return the process and the address, with its token."""
     arguments = ["studio", ".", "--port", str(port), "--no-browser", *options]
-    studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
-    assert studio.stdout is not None
-    with studio.stdout as said:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, encoding="utf-8") as said:
+        studio = start(*arguments, cwd=folder, stdout=writing)
+        os.close(writing)
         found = re.search(r"https?://\S+", said.readline())
     assert found is not None
     return studio, found[0]
@@ -71,19 +73,25 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
     assert code == 0
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Start a real browser; or skip."""
+@cache
+def open_browser() -> Browser:
+    """Start a real browser, which runs until `close_browser`; or skip."""
     playwright = pytest.importorskip("playwright.sync_api")
     program = os.environ.get("CHROMIUM") or shutil.which("chromium")
     if program is None:
         pytest.skip("there is no chromium: apt-get install chromium")
-    with playwright.sync_playwright() as started:
-        playwright.expect.set_options(timeout=_PATIENCE)
-        launch = started.chromium.launch
-        browser = launch(executable_path=program, args=_FLAGS, timeout=_PATIENCE)
-        yield browser
-        browser.close()
+    started = _playwright.enter_context(playwright.sync_playwright())
+    playwright.expect.set_options(timeout=_PATIENCE)
+    launch = started.chromium.launch
+    browser: Browser = launch(executable_path=program, args=_FLAGS, timeout=_PATIENCE)
+    _playwright.callback(browser.close)
+    return browser
+
+
+def close_browser() -> None:
+    """End the browser, if it runs."""
+    _playwright.close()
+    open_browser.cache_clear()
 
 
 @contextmanager

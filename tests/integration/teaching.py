@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from click.testing import CliRunner, Result
@@ -11,9 +13,6 @@ from focuscrawl.cli.main import main
 from .model_server import Asked, Said, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from .model_server import ModelServer
 
 KEY = "sk-tests-7f3a91c2"

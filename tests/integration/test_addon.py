@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,7 +14,6 @@ from . import warm
 from .running import ROOT, Kept, as_options, words
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from subprocess import CompletedProcess
 
     from .conftest import LocalWeb

@@ -6,7 +6,9 @@ import json
 import select
 import socket
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,9 +20,6 @@ from .test_addon import scrapy
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 _ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}

@@ -6,15 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from . import warm
 from .running import ROOT, Kept
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUDGET = 20
 FOCUSCRAWL = ("-m", "focuscrawl")

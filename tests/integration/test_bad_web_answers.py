@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from .badweb_expected import HEAVY, OUTCOMES, SLOW
 from .impatience import impatient
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .badweb import BadWeb
 
 NO_LOOK_UP = "http://silent.example/"

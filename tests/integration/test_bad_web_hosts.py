@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import default_settings
 
 from .badweb import BadWeb, Measured, explore, good_pages
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUSY = ("busy-seconds", "busy-date", "busy-unsaid", "busy-nonsense")
 FAILING = ("busy-for-a-day", "busy-for-ever")

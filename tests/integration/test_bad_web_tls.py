@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .badweb import BadWeb, explore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pytest
 
 REFUSED = ("tls-expired", "tls-self-signed", "tls-wrong-host")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from .badweb import BadWeb, Measured, explore, good_pages
 from .badweb_expected import TRAPS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUDGET = 240
 

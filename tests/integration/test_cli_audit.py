@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,9 +16,6 @@ from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
 
 from .typed import focuscrawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 JUDGE = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.request import urlopen
 from xml.etree import ElementTree as ET
 
@@ -20,10 +21,6 @@ from focuscrawl.webs.opening import open_web
 from .ports import await_listener, free_port
 from .running import ROOT
 from .typed import focuscrawl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytest.importorskip("trafilatura")
 pytest.importorskip("resiliparse")

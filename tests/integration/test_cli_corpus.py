@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,7 +20,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from focuscrawl.webs.web_protocol import read_page
 
 from . import warm
-from .running import QUICK, Kept, as_options, environment
+from .running import QUICK, ROOT, Kept, as_options, environment
 from .search_server import Said, search_server
 from .typed import focuscrawl
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 KEYWORDS = "road cycling, bicycle, peloton"
 GOOD = "https://exploit-20.demo.example/people/112.html"
 DEMO = ("--web", "demo", "--out", "cycling.parquet")
+SIXTY = (KEYWORDS, GOOD, *DEMO, "--pages", 60)
+NO_KEYWORD = "no start page contains a keyword"
 PROGRAM = [sys.executable, "-P", "-m", "focuscrawl"]
 _EVERY = 5  # page of the demo web is known to the search engine
 
@@ -47,22 +51,60 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+def run_corpus(
+    here: Path, *words: object, code: int = 0, server: SearchServer | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run ``focuscrawl corpus`` in the folder `here`; it has to end with an exit code."""
+    known = environment() | {"XDG_CONFIG_HOME": str(here.parent / "config")}
+    if server is not None:
+        known |= {
+            "FOCUSCRAWL_SEARXNG_URL": server.url,
+            "FOCUSCRAWL_SEARXNG_PER_MINUTE": "60000",
+        }
+    line = ["corpus", *map(str, words)]
+    done = warm.run(line, cwd=here, env=known, program="focuscrawl")
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
 @pytest.fixture
 def corpus(here: Path) -> Corpus:
-    def run(*words: object, code: int = 0, server: SearchServer | None = None) -> object:
-        known = environment() | {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}
-        if server is not None:
-            known |= {
-                "FOCUSCRAWL_SEARXNG_URL": server.url,
-                "FOCUSCRAWL_SEARXNG_PER_MINUTE": "60000",
-            }
-        line = ["corpus", *map(str, words)]
-        done = warm.run(line, cwd=here, env=known, program="focuscrawl")
-        assert done.returncode == code, done.stderr
-        assert "Traceback" not in done.stderr
-        return done
+    return partial(run_corpus, here)
 
-    return run  # type: ignore[return-value]
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which a file of somebody else was in the way of a corpus, which is planned."""
+    here = tmp_path_factory.mktemp("corpus") / "here"
+    here.mkdir()
+    notes = here / "cycling.parquet"
+    notes.write_text("my thesis")
+    refused = run_corpus(here, *SIXTY, code=2)
+    assert refused.stderr.count("\n") == 1
+    assert "cycling.parquet exists already, and is no export of the corpus in" in refused.stderr
+    assert [*here.iterdir()] == [notes]
+    assert notes.read_text() == "my thesis"
+    notes.unlink()
+    said = run_corpus(here, *SIXTY, "--dry-run")
+    assert "1 of 1 fetched, 1 relevant" in said.stdout
+    assert "Warning: the only start page is on exploit-20.demo.example" in said.stderr
+    assert NO_KEYWORD not in said.stderr
+    assert "recall 0.9" not in said.stderr
+    assert "--dry-run" not in said.stdout.splitlines()[-1]
+    assert not (here / "cycling" / "crawl").exists()
+    return here
+
+
+@pytest.fixture(scope="module")
+def created(planned: Path) -> Path:
+    """The same folder with a corpus of sixty fetches, for tests that only read."""
+    lines = run_corpus(planned, *SIXTY).stdout.partition("\n\n")[2].splitlines()
+    assert 15 <= len(lines) <= 22
+    assert lines[lines.index("Next:") + 1].endswith(
+        "focuscrawl topic suggest cycling/crawl --topic cycling/topic.toml"
+    )
+    return planned
 
 
 @pytest.fixture(scope="module")
@@ -88,90 +130,62 @@ def table(path: Path) -> list[dict[str, object]]:
     return rows
 
 
-def test_one_command_makes_a_corpus_and_says_how_to_go_on(here: Path, corpus: Corpus) -> None:
-    given = (KEYWORDS, GOOD, *DEMO, "--pages", 60)
-    planned = corpus(*given, "--dry-run")
-    assert "1 of 1 fetched, 1 relevant" in planned.stdout
-    assert "Warning: the only start page is on exploit-20.demo.example" in planned.stderr
-    assert not (here / "cycling" / "crawl").exists()
-    assert "recall 0.9" not in planned.stderr
-    assert "--dry-run" not in planned.stdout.splitlines()[-1]
-    done = corpus(*given)
-    lines = done.stdout.partition("\n\n")[2].splitlines()
-    assert 15 <= len(lines) <= 22
-    assert lines[lines.index("Next:") + 1].endswith(
-        "focuscrawl topic suggest cycling/crawl --topic cycling/topic.toml"
-    )
-    rows = table(here / "cycling.parquet")
+def test_one_command_makes_a_corpus_and_says_how_to_go_on(
+    created: Path, here: Path, corpus: Corpus
+) -> None:
+    rows = table(created / "cycling.parquet")
     assert len(rows) > 10
     assert all(row["topic"] == "/Road_cycling" and row["text"] for row in rows)
-    assert (here / "cycling.parquet.datasheet.md").exists()
+    assert (created / "cycling.parquet.datasheet.md").exists()
+    assert len(Kept(created / "cycling" / "crawl").urls) == 60
+    shutil.copytree(created, here, dirs_exist_ok=True)
     kept = Kept(here / "cycling" / "crawl")
-    assert len(kept.urls) == 60
-    more = corpus(*given[:-1], 80)  # the same, with more pages
+    more = corpus(*SIXTY[:-1], 80)  # the same, with more pages, into the same file
     assert f"exported      {len(table(here / 'cycling.parquet'))} pages" in more.stdout
     assert kept.stop_reasons == ["budget", "budget"]
     assert len(kept.urls) == 80
-    fewer = corpus(*given[:-1], 30)
+    fewer = corpus(*SIXTY[:-1], 30)
     assert "stopped       80 fetches exist already, more than --pages 30" in fewer.stdout
     assert "--pages 160 --web demo --stop 'recall 0.95'" in fewer.stdout
-    other = corpus("racing bicycles", *given[1:], code=2)
+    other = corpus("racing bicycles", *SIXTY[1:], code=2)
     assert "cycling has the corpus of another command: KEYWORDS was road cycling, " in other.stderr
+    other = corpus(*SIXTY, "--folder", "other", code=2)
+    assert "no export of the corpus in other" in other.stderr
 
 
 def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
     wrong = corpus("quantum chromodynamics", GOOD, *DEMO, "--dry-run", "--folder", "wrong")
-    warning = "no start page contains a keyword (quantum, chromodynamics)"
-    assert warning in wrong.stderr
-    assert warning not in corpus(KEYWORDS, GOOD, *DEMO, "--dry-run").stderr
+    assert f"{NO_KEYWORD} (quantum, chromodynamics)" in wrong.stderr
 
 
-def test_a_corpus_goes_on_after_its_critic_was_trained_again(here: Path, corpus: Corpus) -> None:
-    given = (KEYWORDS, GOOD, *DEMO, "--pages")
-    corpus(*given, 30)
-    bad = Kept(here / "cycling" / "crawl").query("SELECT url FROM pages WHERE relevance < 0.3")[0][
-        0
-    ]
+def test_a_corpus_goes_on_after_its_critic_was_trained_again(
+    created: Path, here: Path, corpus: Corpus
+) -> None:
+    shutil.copytree(created, here, dirs_exist_ok=True)
+    kept = Kept(here / "cycling" / "crawl")
+    bad = kept.query("SELECT url FROM pages WHERE relevance < 0.3")[0][0]
     definition = here / "cycling" / "topic.toml"
     focuscrawl("topic", "add", definition, "--bad", bad)
     train = ("topic", "train", definition, "--web", "demo", "--out")
     focuscrawl(*train, here / "cycling" / "critic-2")
-    resumed = corpus(*given, 40)
+    resumed = corpus(*SIXTY[:-1], 70)
     assert "Topic of cycling/topic.toml, critic cycling/critic-1" in resumed.stdout
     assert "focuscrawl topic apply cycling/crawl cycling/topic.toml" in resumed.stderr
-    assert len(Kept(here / "cycling" / "crawl").urls) == 40
+    assert len(kept.urls) == 70
     focuscrawl("topic", "apply", here / "cycling" / "crawl", definition)
-    corpus(*given, 50)
-    assert len(Kept(here / "cycling" / "crawl").urls) == 50
-
-
-def test_a_file_of_somebody_else_is_not_overwritten(here: Path, corpus: Corpus) -> None:
-    notes = here / "cycling.jsonl"
-    notes.write_text("my thesis")
-    given = (KEYWORDS, GOOD, "--web", "demo", "--pages", 30, "--out", "cycling.jsonl")
-    refused = corpus(*given, code=2)
-    assert refused.stderr.count("\n") == 1
-    assert "cycling.jsonl exists already, and is no export of the corpus in" in refused.stderr
-    assert [*here.iterdir()] == [notes]
-    assert notes.read_text() == "my thesis"
-    notes.unlink()
-    corpus(*given)
-    corpus(*given)  # the same file again
-    other = corpus(*given, "--folder", "other", code=2)
-    assert "no export of the corpus in other" in other.stderr
+    corpus(*SIXTY[:-1], 80)
+    assert len(kept.urls) == 80
 
 
 def test_a_critic_that_rejects_the_target_pages_raises_a_warning(
-    here: Path, corpus: Corpus
+    created: Path, here: Path, corpus: Corpus
 ) -> None:
-    given = (KEYWORDS, GOOD, "--web", "demo", "--pages", 60)
-    corpus(*given, "--out", "first.jsonl")
-    judged = Kept(here / "first" / "crawl").query(
+    judged = Kept(created / "cycling" / "crawl").query(
         "SELECT url, relevance FROM pages WHERE referrer IS NOT NULL ORDER BY relevance"
     )
     targets = [url for url, _ in judged[:12]] + [url for url, _ in judged[-3:]]
     (here / "targets.txt").write_text("\n".join(targets))
-    done = corpus(*given, "--out", "cycling.jsonl", "--targets", "targets.txt")
+    done = corpus(*SIXTY, "--targets", "targets.txt")
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
     assert lines["targets"].startswith("15 of 15 target pages found (3 judged relevant)")
     assert lines["targets"].endswith("recall at least 81 % with 95 % confidence")
@@ -324,12 +338,12 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     assert len(read_definition(here / "cycling" / "topic.toml").seeds) == 16
     wrong = corpus(KEYWORDS, "some.txt", *DEMO, "--stop", "targets 0.8", code=2)
     assert "stop rule `targets 0.8` needs target pages" in wrong.stderr
-    named = ("--targets", "targets.txt", "--folder", "named")
-    corpus(KEYWORDS, "some.txt", *DEMO, *named, "--dry-run")
-    assert read_definition(here / "named" / "topic.toml").targets == tuple(pages[16:])
-    table = ("--targets", "models/demo/targets.csv", "--folder", "table")
-    corpus(KEYWORDS, GOOD, *DEMO, *table, "--dry-run")
-    assert len(read_definition(here / "table" / "topic.toml").targets) == 30
+    files = ("--targets", "targets.txt", "--targets", "models/demo/targets.csv")
+    corpus(KEYWORDS, GOOD, *DEMO, *files, "--folder", "named", "--dry-run")
+    targets = read_definition(here / "named" / "topic.toml").targets
+    assert targets[: len(pages) - 16] == tuple(pages[16:])
+    with (ROOT / "models" / "demo" / "targets.csv").open() as file:
+        assert {row["url"] for row in csv.DictReader(file)} <= {*targets}
     both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
     assert "is a start page and a target page" in both.stderr
 

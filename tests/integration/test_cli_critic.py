@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +18,6 @@ from .running import crawl
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 WORDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from focuscrawl.webs import open_web
 
 from .recording import record
 from .typed import focuscrawl, mistaken
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(scope="module")

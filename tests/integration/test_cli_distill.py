@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lxml.html
@@ -17,8 +18,6 @@ from .running import refused
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 RUDE = "<script>alert('hub')</script> \x1b[31m\u202enom"

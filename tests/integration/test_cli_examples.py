@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,6 @@ from .running import QUICK, as_options
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 #: as fast as the servers are: politeness itself is tested elsewhere

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import warm
 from .running import DEMO, QUICK, ROOT, as_options, crawl, environment
 
 if TYPE_CHECKING:
-    from pathlib import Path
     from subprocess import CompletedProcess
 
 HOST = "bluenote-2.demo.example"  # of jazz

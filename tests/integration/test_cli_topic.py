@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from .running import TOPIC, Kept, crawl
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
 

@@ -6,6 +6,7 @@ import csv
 import re
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,8 +19,6 @@ from .running import QUICK, TOPIC, Kept, crawl, refused, start
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
     from .conftest import LocalWeb

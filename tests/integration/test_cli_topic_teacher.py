@@ -6,7 +6,7 @@ import json
 import re
 import signal
 import threading
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from focuscrawl.topics import read_definition
 from focuscrawl.webs import read_page
@@ -18,9 +18,6 @@ from .recording import record
 from .running import ROOT, TOPIC, Kept, crawl, environment
 from .teaching import KEY, by_word, command, holds, refused, suggest
 from .typed import focuscrawl, mistaken
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def is_good(url: str) -> bool:

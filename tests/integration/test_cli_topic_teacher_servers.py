@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing, suppress
+from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,10 +18,6 @@ from focuscrawl.topics import read_definition
 
 from .model_server import Asked, Said, model_server, saying
 from .teaching import KEY, always, by_word, refused, suggest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 NO_VERDICTS = [
     saying("I think this page is good."),

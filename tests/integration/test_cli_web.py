@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from focuscrawl.webs import WarcRecorder
 
 from .typed import focuscrawl, mistaken
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = {
     "http://a.example/": (200, b"<p>caf\xe9"),

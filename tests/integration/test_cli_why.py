@@ -6,8 +6,9 @@ import json
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,10 +19,6 @@ from focuscrawl.store import CrawlStore
 
 from .running import DEMO, ROOT, Kept, crawl
 from .typed import focuscrawl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 PAPER = {"learner": "nb", "evidence": "first", "groups": [*GROUPS], "batch": 20, "d_max": 2}
 

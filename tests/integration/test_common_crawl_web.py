@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +22,6 @@ from focuscrawl.webs import archive_web, open_web
 from .archive_server import ArchiveServer
 from .running import ROOT, crawl
 from .typed import focuscrawl, mistaken
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 INDEXER = ROOT / ".venv-pywb" / "bin" / "cdxj-indexer"
 INDEXES = "cc-index/collections/CC-MAIN-2026-05/indexes"

@@ -8,14 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from .running import BICYCLES, ROOT, Kept, Running, crawl, refused
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEED = "http://velo-59.demo.example/"
 

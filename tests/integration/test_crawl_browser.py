@@ -7,12 +7,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import urljoin
 
 import psutil
@@ -22,10 +24,6 @@ from focuscrawl.engine.browser import _MAX_REQUESTS
 
 from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HTML, SCRIPT, JSON = "text/html", "text/javascript", "application/json"
 WORDS = "a bicycle has two wheels and a chain that the rider turns with both feet " * 3

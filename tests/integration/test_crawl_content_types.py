@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from .running import BICYCLES, QUICK, crawl
 from .small_site import Answers, serve
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NEXT = "\r\nContent-Type: "
 PAGES = {

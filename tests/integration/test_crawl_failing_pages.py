@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import quote
 
 from .running import QUICK, crawl
 from .small_site import Answers, serve
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 CONTROLS = [chr(point) for point in [*range(0x20), *range(0x7F, 0xA0)]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,6 @@ from .running import BICYCLES, QUICK, Run, crawl
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 DELAY = 0.2

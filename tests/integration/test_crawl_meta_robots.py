@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,8 +11,6 @@ import pytest
 from .running import BICYCLES, QUICK, Kept, crawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 CRITIC = BICYCLES | {"strategy": "breadth-first"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,6 @@ import pytest
 from .running import BICYCLES, QUICK, Kept, crawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 

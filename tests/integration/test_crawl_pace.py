@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from threading import Barrier
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from .running import BICYCLES, QUICK, Kept, crawl
 from .small_site import Answers, Site, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 N = 9  # pages
 LONG = 60  # seconds; eight such delays are far more than a crawl takes

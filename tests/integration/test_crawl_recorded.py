@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from focuscrawl.webs import WarcRecorder
 
 from .recording import record
 from .running import BICYCLES, crawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGES = 30
 

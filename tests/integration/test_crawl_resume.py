@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from .running import Run, crawl, refused, start
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 VIEWS = (
     """SELECT seq, url, status, relevance, topic, depth, score, referrer, bytes, duplicate_of,

@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import json
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 from .running import Run, crawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUDGET = 80
 

@@ -8,13 +8,10 @@ import os
 import pty
 import struct
 import termios
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from . import warm
 from .running import ROOT, environment, words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def _all_output(descriptor: int) -> str:

@@ -6,7 +6,8 @@ import csv
 import json
 import signal
 import sqlite3
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,6 @@ from focuscrawl.text.text_store import FILE
 
 from .running import DEMO, crawl, crawl_until
 from .typed import focuscrawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("trafilatura")
 pytest.importorskip("resiliparse")

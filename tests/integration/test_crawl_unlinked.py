@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pypdf import PdfWriter
@@ -16,10 +17,6 @@ from focuscrawl.text.text_store import FILE
 from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
 from .typed import focuscrawl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HTML, XML = "text/html", "application/xml"
 WORDS = "What a bicycle is made of, and how it stays upright when somebody rides it"

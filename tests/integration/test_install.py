@@ -6,7 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,9 +16,6 @@ from focuscrawl.foundation.extras import EXTRAS
 
 from . import warm
 from .running import DEMO, ROOT, TOPIC, Kept, environment, refused, words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
 GIVEN = DEMO | {"budget": "20"}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
 from .running import BICYCLES, QUICK, Kept, crawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BODY = b"<title>A page</title>a bicycle"
 CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(BODY), BODY)

@@ -6,14 +6,11 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 
 from .running import ROOT
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = 600  # seconds after which a process hangs
 STUDY = f"""

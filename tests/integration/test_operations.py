@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
@@ -23,8 +24,6 @@ from .running import BICYCLES, QUICK, ROOT, Run, crawl, crawl_until, refused, st
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 ANEW = b"\x1b[4F\x1b[J"  # four lines up, and away with what is there

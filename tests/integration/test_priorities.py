@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +13,8 @@ from focuscrawl.apprentice.learners import split_packs
 from focuscrawl.foundation.arrays import unpack_arrays
 from focuscrawl.settings import DOWNLOADER_MIDDLEWARES
 
-from .running import BICYCLES, QUICK, ROOT, Kept, command, crawl, environment
+from . import warm
+from .running import BICYCLES, QUICK, ROOT, Kept, crawl, environment, words
 from .test_addon import focused
 
 if TYPE_CHECKING:
@@ -129,14 +129,8 @@ def test_a_strategy_of_the_users_is_asked(
     given = demo | {"strategy": "long-urls", "budget": "20"}
     env = environment()
     env["PYTHONPATH"] += os.pathsep + str(package)
-    done = subprocess.run(
-        command(tmp_path / "crawl", **reading(log), **options, **given),
-        cwd=ROOT,
-        env=env,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    line = words(tmp_path / "crawl", **reading(log), **options, **given)
+    done = warm.run(line, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr
     assert said in done.stderr
     scores = dict(Kept(tmp_path / "crawl").query("SELECT url, score FROM pages"))

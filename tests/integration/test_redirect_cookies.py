@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import pytest
 
 from .running import BICYCLES, QUICK, Kept, crawl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # by path: the cookie that it needs, the target of its redirect without the cookie, and the cookie
 # that the redirect sets

@@ -11,8 +11,8 @@ import csv
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
@@ -21,9 +21,6 @@ from focuscrawl.cli.main import main
 from focuscrawl.strategies.base import strategy_names
 
 from .running import TOPIC, Kept, crawl
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEPT = Path(__file__).with_name("replays.json")
 RENEWED = bool(os.environ.get("FOCUSCRAWL_RENEW_REPLAYS"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
@@ -15,8 +16,6 @@ from .studio import tab
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from playwright.sync_api import Browser
 
 pytest.importorskip("trafilatura")

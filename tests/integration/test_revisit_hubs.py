@@ -6,15 +6,13 @@ import json
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 from .running import BICYCLES, QUICK, crawl
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 HUB, STILL, PAGES = "127.0.0.2", "127.0.0.3", "127.0.0.4"
 LATER = 1.5  # seconds after its first fetch the hub has gained two links

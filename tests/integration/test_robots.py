@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count, pairwise
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
 
 import pytest
 
 from .running import BICYCLES, QUICK, Run, crawl
 from .small_site import Answers, Site, serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 DELAY = 0.3
 HOSTS = 4  # that are redirected to each of the three others

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
-    plan = write_plan(tmp_path / "plan.toml", local_web)
+    plan = write_plan(tmp_path / "plan.toml", local_web, round=48)
     in_rounds(plan, tmp_path / "tables", "--folder", str(tmp_path / "crawl"))
     assert_polite(local_web)
     given = {**settings(local_web), **BICYCLES, "seeds": f"{local_web.origins['a']}/"}

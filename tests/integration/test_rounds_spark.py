@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from focuscrawl.rounds.folders import write_crawl_folder
 from .ports import free_port
 from .running import Kept
 from .spark import crawl, refused, why_not, write_plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from multiprocessing import forkserver
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +24,6 @@ from .spark import LONG, begin, crawl
 from .typed import focuscrawl, mistaken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 fs = pytest.importorskip("pyarrow.fs")

@@ -10,8 +10,9 @@ import re
 import shutil
 import time
 from base64 import b64encode
+from collections.abc import Iterator
 from io import BytesIO
-from typing import TYPE_CHECKING
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
@@ -23,10 +24,6 @@ from .ports import await_listener, free_port
 from .running import DEMO, ROOT, TOPIC, Kept, crawl, environment
 from .scrapyd import PROJECT, Scrapyd, copy_project, deploy, serving, with_password
 from .serving import asked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: with the critic that is trained as documented
 ARGUMENTS = DEMO | {"critic": "models/cycling", "topic": "/Cycling", "strategy": "best-first"}

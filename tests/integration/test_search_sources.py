@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +21,6 @@ from focuscrawl.search.seed_source import settings_file
 from .search_server import COLLECTION, Said, results, search_server
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
     from .running import Run
     from .search_server import Asked, SearchServer
 

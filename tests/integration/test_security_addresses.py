@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +17,6 @@ from .networks import Nets, explore, listening
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from .running import Run
 
 # at port 9 nobody answers: a guard that fails bothers none but our own servers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from server.bad.refused import LONGEST, PAGES, STATUSES
@@ -10,8 +11,6 @@ from server.bad.refused import LONGEST, PAGES, STATUSES
 from .badweb import explore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .badweb import BadWeb
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,10 +15,6 @@ from focuscrawl.settings import ITEM_PIPELINES
 
 from .running import BICYCLES, QUICK, Run, crawl
 from .serving import serving
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 #: leads outside when it is first looked up, and inside from then on; the others stay outside
 CHANGING = {

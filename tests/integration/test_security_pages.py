@@ -6,7 +6,7 @@ import json
 import signal
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,9 +15,6 @@ from focuscrawl.settings import DOWNLOADER_MIDDLEWARES
 
 from .badweb import CRITIC, SETTINGS, BadWeb, Measured, explore, good_pages
 from .running import Kept, start
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEARTS = "server.downloadermiddlewares"
 TOO_HARD = "too hard to parse"

@@ -6,7 +6,9 @@ import json
 import re
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +24,6 @@ from .serving import asked
 from .studio import NEW_CRAWL, Client, Watched, crawl, serving, start, tab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser, Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>"

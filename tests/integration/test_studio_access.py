@@ -166,11 +166,10 @@ def test_behind_a_proxy_with_tls_everything_works(
         page.get_by_role("button", name="Start crawl").click()
         page.wait_for_url("**/crawls/Cycling/live")
         expect(page.locator("#fetched")).to_have_text("15")  # by the stream of events
-        page.locator("#to-export").click()
-        page.get_by_role("button", name="Create report").click()
+        page.get_by_role("link", name="Pages", exact=True).click()
         with page.expect_download() as found:
-            page.get_by_role("link", name="Download fetches.csv").click()
-        assert found.value.suggested_filename == "fetches.csv"
+            page.get_by_role("link", name="CSV", exact=True).click()
+        assert found.value.suggested_filename == "pages.csv"
         assert all(code < 400 for code, _ in answered), answered
         watched.check()
         token = address.partition("?token=")[2]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.collection.corpus_folder import CorpusFolder
+from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.errors import UserError
-from focuscrawl.report.status import ControlledCrawl
 from focuscrawl.studio.corpora import Corpus, read_steps, start
 from focuscrawl.studio.jobs import Jobs, JobState
 from focuscrawl.studio.page_rendering import FieldErrorsError, StudioContext
@@ -34,7 +34,7 @@ def context(root: Path) -> StudioContext:
     return StudioContext(StudioFolder(root), Jobs(root), read_only=False)
 
 
-def test_a_corpus_is_created_with_one_form(tmp_path: Path, browser: Browser) -> None:
+def test_a_corpus_is_created_with_one_form_and_continued(tmp_path: Path, browser: Browser) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     with serving(tmp_path) as address, tab(browser) as page:
         watched = Watched(page, address)
@@ -42,13 +42,17 @@ def test_a_corpus_is_created_with_one_form(tmp_path: Path, browser: Browser) -> 
         page.fill("#keywords", FORM["keywords"])
         page.fill("#urls", "no url")
         page.fill("#web", "demo")
-        page.fill("#pages", "60")
+        page.fill("#pages", "3000")
         page.get_by_role("button", name="Create a corpus").click()
         expect(page.locator(".field-error")).to_have_count(1)
         page.fill("#urls", GOOD)
         assert_accessible(page)
         page.get_by_role("button", name="Create a corpus").click()
         page.wait_for_url("**/corpora/road_cycling")
+        fetched = stop(tmp_path)
+        page.fill("#pages", str(fetched + 20))
+        page.get_by_role("button", name="Continue").click()
+        expect(page.locator("#steps")).to_contain_text(f"has fetched {fetched + 20} pages")
         expect(page.locator(".way .done")).to_have_count(5)
         assert_accessible(page)
         with page.expect_download() as download:
@@ -58,9 +62,6 @@ def test_a_corpus_is_created_with_one_form(tmp_path: Path, browser: Browser) -> 
             page.get_by_role("link", name="Other formats").click()
         expect(page.locator("#made")).to_contain_text("corpus.parquet")
         page.go_back()
-        page.fill("#pages", "80")
-        page.get_by_role("button", name="Continue").click()
-        expect(page.locator("#steps")).to_contain_text("has fetched 80 pages")
         expect(page.get_by_role("button", name="Continue")).to_be_visible()
         page.get_by_role("link", name="The topic").click()
         expect(page.get_by_label("Start pages")).to_have_value(GOOD)
@@ -68,18 +69,20 @@ def test_a_corpus_is_created_with_one_form(tmp_path: Path, browser: Browser) -> 
         expect(page.get_by_role("link", name="road_cycling")).to_be_visible()
         watched.wrong = [each for each in watched.wrong if "400" not in each]  # the wrong URL
         watched.check()
-    assert Kept(tmp_path / "road_cycling" / "crawl").stop_reasons == ["budget", "budget"]
+    assert Kept(tmp_path / "road_cycling" / "crawl").stop_reasons == ["interrupted", "budget"]
 
 
-def test_a_stopped_corpus_is_continued(tmp_path: Path) -> None:
-    studio = context(tmp_path)
-    corpus = Corpus.from_form(studio.folder, FORM)
-    job = start(studio, corpus, 3000)
-    crawl, since = ControlledCrawl(str(tmp_path / "road_cycling" / "crawl")), time.monotonic()
+def stop(root: Path) -> int:
+    """Stop the corpus that is being created while it crawls; return how much it has fetched."""
+    studio = context(root)
+    (job,) = studio.jobs.latest(1)
+    crawl, since = FileControl(root / "road_cycling" / "crawl"), time.monotonic()
     while not crawl.in_use or crawl.is_starting:
         assert time.monotonic() - since < LONG
         assert studio.jobs.job(job.id).state is JobState.RUNNING, studio.jobs.job(job.id).output
         time.sleep(0.1)
+    corpus = Corpus.read(studio.folder, "road_cycling")
+    assert corpus == Corpus("road_cycling", FORM["keywords"], [GOOD], "demo")
     with pytest.raises(UserError, match="is being created already"):
         start(studio, corpus, 3000)
     studio.jobs.stop(job.id)  # stops the crawl, a process of the command
@@ -89,15 +92,9 @@ def test_a_stopped_corpus_is_continued(tmp_path: Path) -> None:
     stopped = read_steps(studio, corpus.name)
     assert "interrupted" in stopped["crawl"]["state"]
     assert not stopped["exports"]
-    fetched = stopped["crawl"]["fetched"]
+    fetched: int = stopped["crawl"]["fetched"]
     assert fetched < 3000
-    assert Corpus.read(studio.folder, corpus.name) == corpus
-    job = start(studio, corpus, max(fetched, 30))
-    while studio.jobs.job(job.id).state is JobState.RUNNING:
-        time.sleep(0.1)
-    done = read_steps(studio, corpus.name)
-    assert done["job"].state is JobState.DONE, done["job"].output
-    assert [each["name"] for each in done["exports"]][-1].startswith("corpus.parquet")
+    return fetched
 
 
 def test_wrong_fields_are_named_and_planted_orders_run_nothing(

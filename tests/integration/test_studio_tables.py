@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +20,6 @@ from .running import QUICK, as_options
 from .studio import Client, Watched, crawl, serving, tab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser, Page
 
 AT = "/crawls/crawls/cycling"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,9 +18,6 @@ from .running import QUICK, as_options
 from .studio import Client, crawl, serving, tab
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from playwright.sync_api import Browser, BrowserContext, Page
 
     from .conftest import LocalWeb

@@ -55,6 +55,8 @@ _MODULES = (
 #: what is imported beforehand for ``focuscrawl``, when it is first asked for
 _OWN_MODULES = (
     *("focuscrawl.cli.main", "focuscrawl.cli.critic_commands", "focuscrawl.cli.report_commands"),
+    *("focuscrawl.studio.serving", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
+    *("focuscrawl.commands.corpus_command", "pyarrow.parquet", "trafilatura"),
     *("sklearn.linear_model", "sklearn.feature_extraction.text", "sklearn.isotonic"),
 )
 
@@ -277,7 +279,7 @@ def _mind(request: _Request, files: list[int], installed: list[str]) -> None:
 
 
 def _become(request: _Request, standard: list[int], installed: list[str]) -> None:
-    """Go on as if ``python -m scrapy`` or ``python -m focuscrawl`` had been typed."""
+    """Go on as if ``python -m scrapy`` or ``focuscrawl`` had been typed."""
     for number, file in enumerate(standard):
         os.dup2(file, number)
         os.close(file)
@@ -286,7 +288,8 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     os.environ.update(request.env)
     time.tzset()
     own = request.env.get("PYTHONPATH", "").split(os.pathsep)
-    sys.path[:] = [request.cwd, *filter(None, own), *installed]
+    current = [request.cwd] if request.words[0] == "scrapy" else []  # no console command has it
+    sys.path[:] = [*current, *filter(None, own), *installed]
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
     module, name = _PROGRAMS[request.words[0]]
@@ -325,6 +328,7 @@ def _import_what_crawls_need() -> None:
         for path in (*getattr(defaults, f"{kind}_BASE"), *getattr(ours, kind, ())):
             if "remote_control.RemoteControl" not in path or path.startswith("focuscrawl."):
                 import_module(path.rpartition(".")[0])
+    import_module("focuscrawl.page.words").tokenize(["é"])  # makes its table of all letters
     assert "twisted.internet.reactor" not in sys.modules, "each process chooses its own"
     gc.collect()
     gc.freeze()  # nor does a collection copy it

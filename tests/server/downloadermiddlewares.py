@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from scrapy.exceptions import IgnoreRequest
 
@@ -14,8 +14,6 @@ from focuscrawl.engine.visits import URL_ID
 from .heart import start_heart, stop_heart
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy.resolver import CachingThreadedResolver
 from twisted.internet.address import IPv4Address, IPv6Address
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import Request
 from scrapy.exceptions import DropItem
 from scrapy.pipelines.files import FilesPipeline
 
 if TYPE_CHECKING:
-    from typing import Any, Self
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit

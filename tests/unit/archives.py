@@ -6,6 +6,7 @@ import gzip
 import json
 from datetime import UTC, datetime
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warcio.statusandheaders import StatusAndHeaders
@@ -17,8 +18,6 @@ from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import Capture
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.webs import Answer, Web
 
 Headers = list[tuple[str, str]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from focuscrawl.critic.page_vectors import word_vectors_installed
 from .archives import record_demo, tiny_web
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.testing import TinyWeb
 
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from pathlib import Path
 
 _HEADER = 100  # bytes
 #: said in SQL, by what it is

@@ -9,13 +9,10 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from focuscrawl.webs import open_web
 from focuscrawl.webs.warc_recorder import WarcRecorder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = ("northmoor", "saltmarsh", "highfell", "oakhollow")
 _SURNAMES = [

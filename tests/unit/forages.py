@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
@@ -13,8 +14,6 @@ from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
     from focuscrawl.crawl import Crawl

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from focuscrawl.crawl import CrawlConfig
 from focuscrawl.report.measures import load_pages
@@ -11,9 +12,6 @@ from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.folders import write_crawl_folder
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.rounds.tasks import LocalMaster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SEEDS = "models/demo/seeds.csv"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.crawl.loop import fetch_answer, process_answer
@@ -9,8 +10,6 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.crawl import Crawl, Fetch, Visit
     from focuscrawl.critic.protocol import Critic
 

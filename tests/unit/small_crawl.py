@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from focuscrawl.foundation.urls import host
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord, schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED, LinkRow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
 
 IDENTITY = {"topic": "/Home/Bees", "strategy": "best-first", "web": "live", "critic": "c"}
 BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.store import CrawlStore
@@ -13,8 +14,6 @@ from focuscrawl.studio.page_rendering import StudioContext
 from focuscrawl.studio.serving import make_application
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.types import Message
 
     from focuscrawl.studio.served_folder import StudioFolder

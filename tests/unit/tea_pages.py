@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +13,6 @@ from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, Strategy, StrategyContext, make_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.page import PageView
     from focuscrawl.strategies import Expansion
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy import FormRequest, Request, Spider
@@ -13,9 +14,6 @@ from focuscrawl.crawl_config import CrawlConfig
 from focuscrawl.engine.config_from_settings import read_config
 from focuscrawl.engine.spider_requests import LinkRequestSettings, RequestFile, redirected_request
 from focuscrawl.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://a.example/"
 

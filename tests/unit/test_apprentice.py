@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +30,6 @@ from focuscrawl.errors import UserError
 from .toy_crawl import Crawl, Pages, Toy
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import PageFeatures

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice import feature_extraction
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_extraction import (
     FeatureExtractor,
@@ -20,7 +19,7 @@ from focuscrawl.apprentice.feature_extraction import (
     WordEvidence,
     name_features,
 )
-from focuscrawl.apprentice.hashing import SparseRows, WordHashes, hash_features, multi_arange
+from focuscrawl.apprentice.hashing import SparseRows, hash_features, multi_arange
 from focuscrawl.apprentice.link_features import (
     HASH_BITS,
     HASH_SIZE,
@@ -40,8 +39,8 @@ from focuscrawl.apprentice.link_features import (
 )
 from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import EVIDENCE, GROUPS, LEARNERS, Options
-from focuscrawl.page import parse_page
-from focuscrawl.page.words import tokenize
+from focuscrawl.page import parse_page, words
+from focuscrawl.page.words import tokenize, word_hashes
 from focuscrawl.report.why import Reasons
 
 from .toy_crawl import Crawl, Pages, toy_critic
@@ -81,9 +80,8 @@ def features(rows: SparseRows, number: int) -> Counter[int]:
 
 
 def hashed(pairs: list[tuple[str, int]]) -> Counter[int]:
-    hashes = WordHashes()
     return Counter(
-        int(hash_features(hashes([word]), OFFSET_SALT + d, HASH_BITS)[0]) for word, d in pairs
+        int(hash_features(word_hashes([word]), OFFSET_SALT + d, HASH_BITS)[0]) for word, d in pairs
     )
 
 
@@ -177,7 +175,7 @@ def test_twins_differ_in_index_page_slash_or_query() -> None:
 @given(st.text(max_size=30))
 def test_any_url_has_keys_and_features(path: str) -> None:
     urls = [f"http://x.example/{path}", "http://x.example/"]
-    rows = url_features(urls, url_key_table(urls), WordHashes())
+    rows = url_features(urls, url_key_table(urls))
     assert len(rows) == 2
     assert 0 <= rows.indices.min() <= rows.indices.max() < 1 << 18
 
@@ -265,11 +263,11 @@ def test_words_and_texts_are_read_the_same_again(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(anchors.read(["", "new knots", "tax year"])[[0, 2]], first[[2, 1]])
     assert not first[2].any()
     texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
-    known = [reader.evidence(words, owner, 1) for words in texts]
-    monkeypatch.setattr(feature_extraction, "_WORD_CACHE_SIZE", 1)
+    known = [reader.evidence(text, owner, 1) for text in texts]
+    monkeypatch.setattr(words, "_MAX_WORDS", 1)
     reader = WordEvidence(toy_critic())  # forgets all again and again
-    for words, evidence in zip(texts, known, strict=True):
-        assert np.array_equal(reader.evidence(words, owner, 1), evidence)
+    for text, evidence in zip(texts, known, strict=True):
+        assert np.array_equal(reader.evidence(text, owner, 1), evidence)
 
 
 # -- facts of a page ---------------------------------------------------------------------------

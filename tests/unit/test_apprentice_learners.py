@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +23,6 @@ from focuscrawl.apprentice.learners import (
 from focuscrawl.apprentice.online_training import auc, drift, validate
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 HASH_SIZE = 64

@@ -13,7 +13,7 @@ import sqlite3
 from collections import Counter
 from datetime import UTC, date, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -49,9 +49,6 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
 from focuscrawl.text.text_store import TextStore
 from focuscrawl.webs.web_protocol import Answer
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FETCHED = datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)
 TITLE = "=HYPERLINK(1)/../../x\n---\nurl: y"

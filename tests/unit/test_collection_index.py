@@ -5,15 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import surt
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URLS = [
     "http://b.example/x y\nhttp://evil.example/ 20200101000000 {}",

@@ -8,7 +8,7 @@ import json
 import struct
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 from zipfile import ZIP_STORED, ZipFile
 
 import pytest
@@ -20,9 +20,6 @@ from focuscrawl.webs import RecordedWeb, open_web
 from focuscrawl.webs.captures import parse_cdxj_line, surt
 
 from .archives import Recording, fetched
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

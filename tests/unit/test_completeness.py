@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,9 +21,6 @@ from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 
 from .shelves import Shelf, open_crawl, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def estimator(brought: list[bool], score: float = 0.5) -> RecallEstimator:

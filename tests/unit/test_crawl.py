@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,9 +37,6 @@ from .shelves import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView

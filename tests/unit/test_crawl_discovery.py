@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +14,6 @@ from focuscrawl.store.history import History
 from .shelves import Shelf, at, crawled, open_crawl, run, urls
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.crawl import Crawl
 
 

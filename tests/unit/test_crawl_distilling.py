@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +25,6 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .shelves import Shelf
 from .shelves import open_crawl as open_shelf
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 TOPIC = "/Arts/Music/Jazz"
 EVERY = 20

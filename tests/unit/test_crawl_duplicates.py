@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,8 +19,6 @@ from focuscrawl.strategies import StrategyContext, make_strategy
 from .shelves import Shelf, WordCritic, at, crawled, open_crawl, run, states, urls
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.crawl import Visit
 
 

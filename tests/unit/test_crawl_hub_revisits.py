@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable
 from contextlib import closing
 from functools import cache
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,9 +25,6 @@ from .shelves import exclude
 from .test_crawl_distilling import BUDGET, EVENTS, EVERY, TOPIC, crawl_on, kept
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from focuscrawl.crawl import Crawl, Fetch
 
 AGE = 12  # fetches

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,8 +14,6 @@ from focuscrawl.report.summary import Summary
 from .shelves import Shelf, answer, at, open_crawl
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.crawl import Crawl, Fetch
 
 ANSWER = 0.1  # seconds until one comes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,9 +12,6 @@ from focuscrawl.page import parse_page
 from focuscrawl.page.metadata import read_header_links
 
 from .shelves import Shelf, at, crawled
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 FRONT = Fetch(0, at("/"), "a.example", 0, None, None)
 WITHOUT_END = f"too many redirects: {MAX_REDIRECTS} in a row"

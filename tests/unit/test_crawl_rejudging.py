@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +18,6 @@ from focuscrawl.strategies import StrategyContext, make_strategy
 from .shelves import Shelf, WordCritic, at, open_crawl, run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.crawl.rejudging import RejudgedCrawl
     from focuscrawl.critic.protocol import Judgement
     from focuscrawl.page import PageView

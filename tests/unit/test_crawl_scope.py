@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -20,9 +21,6 @@ from focuscrawl.page.metadata import LanguageFilter
 from focuscrawl.store.history import History
 
 from .shelves import Shelf, at, crawled, open_crawl, run, urls
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ENGLISH = "jazz is the music that we play in the old house by the river every night " * 3
 GERMAN = "jazz ist die musik die wir jeden abend in dem alten haus am fluss spielen " * 3

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import traceback
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +21,6 @@ from focuscrawl.foundation.urls import MAX_URL_LENGTH
 from .shelves import given_out, open_crawl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from focuscrawl.crawl import Crawl, Fetch
 
 STEM = "http://a.example/"

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,8 +34,6 @@ from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.crawl import Crawl
 
 BEGUN, OTHER = "/Sports/Cycling", "/Sports/Running"

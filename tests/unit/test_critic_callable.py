@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,10 +12,6 @@ import pytest
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MODULE = """
 import numpy as np

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +18,6 @@ from focuscrawl.critic.phrase_model import build_phrase_model
 from focuscrawl.critic.training import train_on_bags
 from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPICS = {"birds": "/Science/Birds", "cooking": "/Home/Cooking", "engines": "/Cars"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,8 +17,6 @@ from focuscrawl.critic.protocol import CustomCritic, Judgement
 from focuscrawl.testing import KeywordCritic, critic_checks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
 

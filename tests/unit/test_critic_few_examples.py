@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,9 +33,6 @@ from focuscrawl.testing.tiny_web import TinyWeb
 from .topic_pages import COMMON, SUBJECTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.critic.example_checks import FewExamplesReport
 
 pytestmark = pytest.mark.usefixtures("own_cache", "embeddings")

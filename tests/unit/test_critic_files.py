@@ -9,7 +9,8 @@ import io
 import json
 from dataclasses import replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,9 +24,6 @@ from focuscrawl.critic.critic_files import read_critic, save_critic
 from focuscrawl.critic.focused_critic import TrainedCritic
 from focuscrawl.critic.phrase_model import build_phrase_model
 from focuscrawl.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BAGS = [{"bird": 9, "wing": 300}, {"code": 2}, {"kernel": 70_000, "café": 1}]
 TOPICS = ["/Science/Birds", "/Computers/Code", "/Computers/Kernels"]

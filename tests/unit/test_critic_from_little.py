@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +26,6 @@ from focuscrawl.errors import UserError
 from unit.topic_pages import WORDS, pages_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.classifiers import LogisticModel
 

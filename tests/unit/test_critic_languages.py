@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,8 +37,6 @@ from .shelves import Shelf, at
 from .topic_pages import pages_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.focused_critic import TopicModel
 

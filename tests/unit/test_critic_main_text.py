@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,8 +18,6 @@ from focuscrawl.testing.tiny_web import TinyWeb
 from .topic_pages import COMMON, SUBJECTS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.page.view import PageView
 
 MONTHS = ["January", "February", "March", "April", "May", "June"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,8 +18,6 @@ from focuscrawl.testing.tiny_web import TinyWeb
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.webs import Answer
 
 pytestmark = pytest.mark.usefixtures("own_cache")

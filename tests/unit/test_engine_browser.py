@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from scrapy.settings import Settings
 
 from focuscrawl.engine.browser import configure_browser
 from focuscrawl.errors import UserError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_without_a_browser_the_way_out_is_said(

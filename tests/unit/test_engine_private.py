@@ -7,17 +7,14 @@ import inspect
 import re
 import subprocess
 import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 import scrapy
 
 import focuscrawl
 from focuscrawl.engine import private
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
 
 ROOT = Path(focuscrawl.__file__).parent
 PRIVATE = Path(private.__file__)

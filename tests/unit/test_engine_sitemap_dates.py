@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from scrapy import Request, Spider
@@ -12,9 +13,6 @@ from scrapy.spiders import SitemapSpider
 from focuscrawl.engine import spider_requests
 from focuscrawl.engine.spider_requests import SitemapDates
 from focuscrawl.page.documents import parse_w3c_date
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HOST = "http://host.example"
 OLD, NEW, LATEST = "2020-05-01", "2024-05-01T10:00:00Z", "2025"

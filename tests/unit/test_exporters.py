@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,9 +20,6 @@ from focuscrawl.engine.page_texts import TextVisit
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import ParquetItemExporter, WholeFileFeedStorage, check_feeds
 from focuscrawl.text import PageText
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = PageText(
     text="A\ud800",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,9 +29,6 @@ from focuscrawl.report.status import open_store
 from .shelves import Shelf, at, open_crawl, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     Asked = Callable[..., list[Suggestion]]
 
 

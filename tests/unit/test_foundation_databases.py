@@ -8,7 +8,7 @@ import sqlite3
 import zlib
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from focuscrawl.text.extraction import extract_text
 from focuscrawl.text.text_store import FILE, TextStore
 
 from .damaged_stores import endless, hot_journal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,9 +33,6 @@ from focuscrawl.foundation.files import (
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     from scrapy import Spider
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focuscrawl.errors import UserError
 from focuscrawl.foundation import urls
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PAGE = "http://site.example/dir/page.html?q=1"
 
@@ -57,7 +55,9 @@ def test_normalize(url: str, expected: str | None) -> None:
     ],
 )
 def test_who_leaves_the_scheme_out_is_told_what_to_write(written: str, way_out: str) -> None:
-    assert urls.invalid_url_message(written) == f"is not an http(s) URL: {way_out}"
+    with pytest.raises(UserError) as refused:
+        urls.parse_url(written, "row 3")
+    assert str(refused.value) == f"row 3 is not an http(s) URL: {way_out}"
 
 
 def test_resolve_keeps_the_place_of_every_reference() -> None:

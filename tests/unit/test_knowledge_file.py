@@ -7,7 +7,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -21,9 +21,6 @@ from focuscrawl.knowledge.knowledge_file import SCHEMA_VERSION, open_draft
 
 from .damaged_stores import hot_journal
 from .test_knowledge_update import crawl, fetch
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

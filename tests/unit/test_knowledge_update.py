@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,8 +22,6 @@ from focuscrawl.knowledge import (
 from focuscrawl.knowledge import update as limits
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.knowledge.knowledge import PageRecord
 
 

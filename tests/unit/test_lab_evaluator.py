@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -18,9 +18,6 @@ from focuscrawl.taxonomy import Label
 from focuscrawl.testing import TinyWeb
 from unit.test_critic_training import WORDS, labelled, url_of
 from unit.test_lab_results import BAD, BASE, COST, make_runs, study
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BIRDS = "/Science/Birds"
 

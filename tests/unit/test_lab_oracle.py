@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,9 +20,6 @@ from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
     from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Answer
 

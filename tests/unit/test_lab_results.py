@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -28,10 +28,6 @@ from focuscrawl.lab.study_report import (
 )
 from focuscrawl.lab.study_tables import by_topic, format_markdown, format_text, web_tables
 from studies.limits import WITHOUT, compare_limits
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 BASE, BAD = "base|line", "<b>$x$</b>"  # labels are a user's own
 COST = {"seconds": 2.0, "cpu_seconds": 1.0, "megabytes": 100.0}

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,8 +36,6 @@ from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 from .toy_crawl import toy_critic
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import PageFeatures

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from focuscrawl.page import PageView, parse_page
 from focuscrawl.page.metadata import read_header_links
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HERE = "http://site.example/dir/page.html"
 

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -18,10 +19,6 @@ from server.bad.hard import KINDS
 
 from focuscrawl.errors import WorkerError
 from focuscrawl.page import PageView, ParseLimitError, ParserProcess, parse_page
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 URL = "http://a.example/dir/"
 ENDLESS = KINDS["attributes"](2_000_000)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from server.bad.hard import KINDS
@@ -17,9 +17,6 @@ from focuscrawl.page.parse import visible_paragraphs
 from focuscrawl.webs import read_page
 
 from .shelves import Shelf, at, open_crawl, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 HARD = KINDS["attributes"](600_000)
 ROOT = Path(focuscrawl.__file__).parent

@@ -5,9 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from pypdf import PdfWriter
@@ -33,9 +33,6 @@ from focuscrawl.page.documents import (
     url_list_kind,
 )
 from focuscrawl.page.parse import MAX_LINKS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 URL = "http://a.example/map.xml"
 _NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'

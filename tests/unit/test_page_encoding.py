@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from focuscrawl.page import parse_page
 from focuscrawl.page.encoding import to_utf8
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 RUSSIAN = "Кафедра вычислительной техники: расписание занятий и список преподавателей. "
 JAPANESE = "計算機科学科のホームページへようこそ。授業の案内や研究室の紹介を掲載しています。"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from focuscrawl.page import PageView, ParseCost, ParseLimitError, parse_page
 from focuscrawl.page.parse import MAX_HEADINGS, MAX_LINKS, MAX_SIZE, MAX_TOKENS
 
 from .shelves import Shelf, open_crawl, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://a.example/"
 

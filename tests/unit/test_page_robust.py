@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +12,6 @@ from hypothesis import strategies as st
 
 from focuscrawl.page import PageView, parse_page
 from focuscrawl.webs import RecordedWeb
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 URL = "http://site.example/"
 DEPTH = 50_000

@@ -4,18 +4,32 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections import Counter
-from typing import Literal
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Literal
 from unicodedata import category, normalize
 from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.page.words import MAX_TOKEN_LENGTH, PageWords, count_words, tokenize
+from focuscrawl.page import words as page_words
+from focuscrawl.page.words import (
+    MAX_TOKEN_LENGTH,
+    PageWords,
+    WordColumn,
+    WordTable,
+    count_words,
+    tokenize,
+    word_hashes,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 MARKS = "".join(c for c in map(chr, range(0x20000)) if category(c) in {"Mn", "Mc"})
 WORD = re.compile(rf"(?:[^\W_]|[{MARKS}])+")
@@ -150,6 +164,7 @@ def test_a_token_of_any_script_is_of_its_own_leaf(leaves: list[str]) -> None:
 
 
 @given(st.lists(st.sampled_from(["a", "b", "ß", "\ud800", "long word"])))
+@example(["b", "a", "b", "b", "a"] * 400)
 def test_every_token_has_the_number_and_the_hash_of_its_word(tokens: list[str]) -> None:
     words = PageWords(tokens)
     assert [words.distinct[number] for number in words.indices.tolist()] == tokens
@@ -157,3 +172,37 @@ def test_every_token_has_the_number_and_the_hash_of_its_word(tokens: list[str]) 
     assert words.hashes.dtype == np.uint64
     expected = [crc32(token.encode("utf-8", "surrogatepass")) for token in tokens]
     assert words.hashes.tolist() == expected
+    copy = pickle.loads(pickle.dumps(words))
+    assert copy.distinct == words.distinct
+    assert copy.indices.tolist() == words.indices.tolist()
+
+
+def test_words_of_a_page_outlive_their_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = PageWords(["reef", "knot", "reef"])
+    monkeypatch.setattr(page_words, "_MAX_WORDS", 0)
+    other = PageWords(["sea", "reef"])
+    assert other.table is not page.table
+    assert page.distinct == ["reef", "knot"]
+    assert page.hashes[0] == page.hashes[2] == other.hashes[1] == word_hashes(["reef"])[0]
+
+
+def test_threads_that_share_a_table_agree_on_the_values_of_words() -> None:
+    table, computed = WordTable(), list[str]()
+
+    def lengths(words: list[str]) -> NDArray[np.int64]:
+        computed.extend(words)
+        return np.array([[len(word), 2 * len(word)] for word in words])
+
+    column = WordColumn(lengths, np.int64, 2)
+    pages = [[f"{'x' * (i % 50)}{(i * step) % 997}" for i in range(2000)] for step in range(1, 9)]
+
+    def read(page: list[str]) -> bool:
+        distinct, indices = table.number_page(page)
+        values = table.take(column, distinct)[indices]
+        return table.words(distinct[indices]) == page and values[:, 1].tolist() == [
+            2 * len(word) for word in page
+        ]
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(read, pages * 5))
+    assert len(computed) == len(set(computed)) == len(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise, product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +21,6 @@ from focuscrawl.paths.crf import ChainCRF, Objective, Sequences, Structure
 from focuscrawl.paths.states import printed_rewards, rewards
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 _RANDOM = st.integers(0, 2**32 - 1)

@@ -8,6 +8,7 @@ import threading
 from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,8 +33,6 @@ from .departments import record_pages
 from .forages import forage, open_forage, rows_of, run_paths, train_model
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .departments import Departments
 
 

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise, product
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -51,8 +52,6 @@ from . import departments
 from .forages import forage
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.paths.path_model import PathModel
     from focuscrawl.paths.path_training import Corpus
 

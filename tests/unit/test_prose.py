@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
 
 import pytest
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parents[2]
 

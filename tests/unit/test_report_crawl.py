@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import lxml.html
 import pandas as pd
@@ -24,10 +26,6 @@ from focuscrawl.store import CrawlStore, VisitRecord
 from focuscrawl.store.schema import ModelRow
 
 from .small_crawl import BEGAN, Building, bees, being_written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +18,6 @@ from focuscrawl.report.crawl_plan import (
 )
 
 from .small_crawl import being_written
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 GOOD = [StartPage(f"http://{name}.example/", "page", 0.9) for name in "ab"]
 DULL = [StartPage(f"http://a.example/{i}", "page", 0.1 * i) for i in range(3)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -24,9 +24,6 @@ from focuscrawl.store import (
 )
 from focuscrawl.store.history import History, StoredEvent
 from focuscrawl.store.schema import FETCHED, QUEUED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 

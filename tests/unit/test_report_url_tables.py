@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,9 +29,6 @@ from focuscrawl.store import CrawlStore
 from .small_crawl import put
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from focuscrawl.foundation.databases import Database
 
 PAGES, WAITING, HOSTS, LINKS = 23, 31, 3, 4

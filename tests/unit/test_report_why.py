@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,10 +11,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.why import Explanation
 
 from .small_crawl import Building, bees, being_written
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture

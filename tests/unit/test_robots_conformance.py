@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from ast import literal_eval
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from scrapy.utils.test import get_crawler
 
 from focuscrawl.downloadermiddlewares.robots import RobotRules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _FIELD = re.compile(
     r'\b(robotstxt|testurl|useragent|expected_outcome): *((?:"(?:\\.|[^"\\])*"\s*)+|[A-Z]+)'

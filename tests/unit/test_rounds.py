@@ -5,8 +5,10 @@ from __future__ import annotations
 import multiprocessing
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -25,10 +27,6 @@ from focuscrawl.rounds.tasks import LocalMaster
 from focuscrawl.testing import TinyWeb
 
 from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 PLAN = f"""
 topic = "/Sports/Cycling"

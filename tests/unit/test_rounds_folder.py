@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,6 @@ from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .rounds import KilledError, Mortal, crawl, fetches, plan
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUDGET = 90
 

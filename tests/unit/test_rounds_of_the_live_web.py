@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,10 +21,6 @@ from focuscrawl.rounds.tables import Tables
 from focuscrawl.rounds.tasks import LocalMaster, Task, run_task
 from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import WarcRecorder, open_web
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
 
 SLOW = "http://slow.example/"
 SEEDS = [f"{SLOW}{n}" for n in range(40)] + [f"http://h{n}.example/" for n in range(12)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from itertools import pairwise
 from math import log2
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +26,6 @@ from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, URL, Tables
 from focuscrawl.rounds.tasks import LocalMaster
 from focuscrawl.store.schema import STATES
 from focuscrawl.testing import TinyWeb
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ROUNDS = 40
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -13,9 +13,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Keywords
 from focuscrawl.search.candidates import Candidate, rank_candidates, read_candidates
 from focuscrawl.topics import read_definition
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BOATS, TAX, SAIL = (f"https://{name}.example/" for name in ("boats", "tax", "sail"))
 ANSWERS = [  # as engines have them

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import comb
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,9 +15,6 @@ from focuscrawl.search import Candidate, choose_candidates, make_tuples, open_so
 from focuscrawl.search.queries import propose_queries, read_titles
 
 from .small_crawl import being_written
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WORDS = st.lists(st.sampled_from("abcdefghij"), min_size=1, max_size=3)
 

@@ -8,10 +8,11 @@ import json
 import re
 import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,9 +30,6 @@ from focuscrawl.strategies import StrategyContext
 from focuscrawl.strategies.apprentice_strategy import ApprenticeStrategy
 
 from .toy_crawl import toy_critic
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 #: modules that make objects, and so can call anything, from what a file says

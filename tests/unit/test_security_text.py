@@ -7,7 +7,8 @@ import io
 import logging
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -26,9 +27,6 @@ from focuscrawl.report.plain_text import (
     printable,
     strip_controls,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 ESCAPE = "\x1b]0;owned\x07"
 HIDDEN = "\u202e\u2066\u200b\ufeff\x9b\x00"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,10 +18,6 @@ from focuscrawl.store import CrawlStore, NewUrl, RevisitRow, StoreWriter, VisitR
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, SCHEMA_VERSION, UNFOLLOWED, LinkRow
 
 from .small_crawl import page_row, rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 PAGES = 20
 HALF = "half of a \ud800 character"

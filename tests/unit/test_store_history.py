@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +19,6 @@ from .test_crawl_distilling import BUDGET, crawl_on
 from .test_crawl_hub_revisits import AGE, new_links
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from focuscrawl.store import VisitRecord
     from focuscrawl.store.history import StoredFetch
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -28,10 +30,6 @@ from .damaged_stores import (
     with_other_pages,
     with_other_values,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 FETCHES = 30
 #: what `status` does not look at

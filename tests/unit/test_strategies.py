@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,6 @@ from focuscrawl.testing import strategy_checks
 from . import tea_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from focuscrawl.critic.protocol import Judgement
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,9 +23,6 @@ from .shelves import WordCritic
 from .test_knowledge_update import crawl, fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
 URLS = [f"http://h.example/{name}" for name in ("boats", "taxes", "new/boats", "new/other")]

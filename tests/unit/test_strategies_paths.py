@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,10 +24,6 @@ from focuscrawl.strategies import Strategy, StrategyContext
 from focuscrawl.strategies.baselines import BestFirst
 from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures
 from focuscrawl.testing import KeywordCritic, SimulatedCrawl, TinyWeb
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 
 LEARNERS = [Intelligent, ContextGraphs, QValues]
 

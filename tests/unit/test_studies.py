@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.crawl import CrawlConfig, open_crawl
 from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.critic.critic_files import find_model
 from focuscrawl.lab.judged_web import JudgedWeb
+from focuscrawl.page.words import word_hashes
 from focuscrawl.report.figures import png
 from focuscrawl.report.measures import load_pages
 from focuscrawl.testing import TinyWeb
@@ -39,10 +40,6 @@ from studies.topic_tasks import Task
 from studies.whole_crawls import SoftCrawl
 
 from . import departments
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 
@@ -263,7 +260,7 @@ def test_instances_are_links_with_both_ends_fetched(whole: JudgedWeb) -> None:
     pairs = list(zip(found.source.tolist(), found.target.tolist(), strict=True))
     assert pairs == [(0, 1), (0, 3), (1, 0), (1, 3), (3, 1)]  # b was not fetched
     np.testing.assert_allclose(found.relevance, [1, 0.9, 0.6, 0.9, 1], atol=1e-6)
-    jazz, first = WordHashes()(["jazz"])[0], slice(*found.tokens.indptr[:2])
+    jazz, first = word_hashes(["jazz"])[0], slice(*found.tokens.indptr[:2])
     at = found.tokens.offsets[first][found.tokens.words[first] == jazz]
     assert at.tolist() == [0, 3]  # its own anchor, and that of c
     # a was fetched before c, and its link is 3 leaves before that of c on the hub

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,9 +14,6 @@ from studies.figures import FIGURES
 from studies.findings import findings, format_markdown
 from studies.loss_figures import lost_table
 from studies.page_figures import distance_table
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WHOSE = {"web": "w", "topic": "/A/B_c"}
 

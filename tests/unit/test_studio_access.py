@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from http.cookies import SimpleCookie
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.studio.access import Access, AccessMiddleware, PublicUrl, load_token
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from starlette.types import Message, Receive, Scope, Send
 
 HOST = "127.0.0.1:8222"

@@ -8,7 +8,7 @@ import json
 import re
 import shutil
 import zipfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -32,9 +32,6 @@ from focuscrawl.studio.served_folder import StudioFolder
 from .small_crawl import being_written
 from .studio_folders import ask, make_context, make_crawl, write_job
 from .test_collection import collection
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IDENTITY = {"topic": "/A"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -34,8 +35,6 @@ from .small_crawl import being_written
 from .studio_folders import make_context, write_job
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.studio.crawl_form import StartPagesResult
 
 DEMO = {"name": "first", "of": encode_choice("models/demo", "/Sports/Cycling"), "budget": "20"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from focuscrawl.studio.crawl_analyses import OpenCrawls
 from focuscrawl.studio.drawings import draw_circle
 
 from .studio_folders import make_crawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = 300.0  # seconds after which something hangs
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -13,9 +13,6 @@ from focuscrawl.studio import listing
 from focuscrawl.studio.served_folder import StudioFolder
 
 from .studio_folders import make_context, make_crawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,9 +11,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.studio.jobs import Job, Jobs, JobState
 
 from .studio_folders import write_job
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LONG = 300.0  # seconds after which a process hangs
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,9 +25,6 @@ from focuscrawl.studio.topic_routes import Judgement
 from focuscrawl.topics import TopicDefinition, write_definition
 
 from .small_crawl import being_written
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 A, B, C = (f"http://a.example/{name}" for name in "abc")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.store import CrawlStore
@@ -13,9 +14,6 @@ from focuscrawl.studio.served_folder import StudioFolder
 
 from .small_crawl import put
 from .studio_folders import make_crawl
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def add_pages(store: CrawlStore, relevance: list[float], first: int = 1) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,8 +26,6 @@ from .studio_folders import ask, make_context
 from .test_studio_jobs import ended
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.studio.page_rendering import StudioContext
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -28,9 +29,6 @@ from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .shelves import Shelf, at, open_crawl, run
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 import pytest
@@ -10,9 +10,6 @@ from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy, prune, read_dmoz
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 HEAD = (
     "<?xml version='1.0' encoding='UTF-8' ?>\n"

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, Taxonomy, iterate_labels, prune, read_labels
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def table(folder: Path, text: str | bytes) -> Path:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,6 @@ from focuscrawl.taxonomy import (
 from focuscrawl.taxonomy.topic_tree import MAX_LEVELS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from random import Random
 
 ALL = 10_000  # more examples than any topic here has

@@ -6,8 +6,10 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,9 +41,6 @@ from focuscrawl.testing import (
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import psutil
 import pytest
@@ -18,9 +18,6 @@ from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.text import EXTRACTORS, ExtractorPool, PageText, extract_text
 from focuscrawl.text.extraction import LONGEST_TEXT, VISIBLE, RawPage
 from focuscrawl.text.text_store import FILE, TextStore
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("trafilatura")
 pytest.importorskip("resiliparse")

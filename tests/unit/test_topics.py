@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +15,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy
 from focuscrawl.topics import TopicDefinition, read_definition, write_definition
 from focuscrawl.topics.definition import count_examples, mark_class, unmark_class
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=6)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +13,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.topics import read_bookmarks
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.topics import Bookmark
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=6)

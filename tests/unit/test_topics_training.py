@@ -6,6 +6,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,8 +29,6 @@ from .language_pages import LanguagePages
 from .shelves import Shelf, at
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.critic.focused_critic import TrainedCritic
 
 

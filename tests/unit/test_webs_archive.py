@@ -6,7 +6,7 @@ import json
 import pickle
 import shutil
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,9 +19,6 @@ from focuscrawl.webs import WarcRecorder, open_web
 from focuscrawl.webs.capture_index import write_index
 
 from .archives import INDICES, Recording, archive, change, fetched
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytest.importorskip("pyarrow")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +24,6 @@ from focuscrawl.webs.warc_reading import MAX_RECORD_BYTES
 from .archives import INDICES, archive, change, fetched, warc_record
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.testing import TinyWeb
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,6 @@ from focuscrawl.webs.cdxj_index import BlockIndex
 from .archives import archive, write_blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.testing import TinyWeb
 
 pytestmark = pytest.mark.usefixtures("own_cache")

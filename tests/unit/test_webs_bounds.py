@@ -6,10 +6,11 @@ import gzip
 import sys
 import tracemalloc
 import zlib
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from longer import long
@@ -21,9 +22,6 @@ from focuscrawl.webs.web_protocol import MAX_BODY_BYTES, MAX_HEAD_BYTES, read_pa
 
 from .archives import fetched
 from .archives import warc_record as record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 brotli: Any = pytest.importorskip("brotli")
 zstd: Any = pytest.importorskip(

@@ -9,16 +9,13 @@ import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs import RecordedWeb, WarcRecorder, open_web
 from focuscrawl.webs.opening import open_web_from_file, open_webs
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,6 @@ from focuscrawl.webs.live_web import LiveWeb
 from .archives import fetched
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.webs import Answer as Page
 
 pytestmark = pytest.mark.usefixtures("own_cache")

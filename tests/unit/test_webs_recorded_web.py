@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import logging
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,9 +13,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.webs import recorded_web, warc_index
 
 from .archives import HTML, Recording, fetched
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

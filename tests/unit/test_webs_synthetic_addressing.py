@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
@@ -23,8 +24,6 @@ from focuscrawl.webs.synthetic.layout import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from focuscrawl.webs.web_protocol import Answer
 
 WEB = SyntheticWeb()

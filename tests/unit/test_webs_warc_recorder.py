@@ -6,9 +6,9 @@ import gzip
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
 
 import pytest
 from warcio.archiveiterator import ArchiveIterator
@@ -21,9 +21,6 @@ from focuscrawl.webs.warc_reading import WarcScan
 from focuscrawl.webs.warc_recorder import WarcSeries
 
 from .archives import fetched
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
@@ -16,8 +17,6 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.page import parse_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,10 +12,10 @@ from scipy import sparse
 
 from focuscrawl.apprentice.hashing import (
     SparseRows,
-    WordHashes,
     hash_features,
     multi_arange,
     row_pointers,
+    word_features,
 )
 from focuscrawl.apprentice.learners import row_sums
 from focuscrawl.critic.classifiers import log_theta
@@ -23,8 +24,6 @@ from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkHistory, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Bools
@@ -252,9 +251,6 @@ def softmax(log: Floats) -> Floats:
 class PageWordReader:
     """Extracts hashed words of pages, link anchors and link URLs."""
 
-    def __init__(self) -> None:
-        self._hashes = WordHashes()
-
     def page(self, page: JudgedPage) -> NDArray[np.int32]:
         """Return the distinct words of a page in ascending order."""
         words = hash_features(page.view.words.hashes, _PAGE, BITS)
@@ -267,7 +263,7 @@ class PageWordReader:
         """Return the words in the URL of each link that may be followed."""
         urls = page.view.links.urls
         texts = [urls[i].partition("//")[2] for i in page.links.tolist()]
-        return self._hashes.rows(texts, _ADDRESS, BITS)
+        return word_features(texts, _ADDRESS, BITS)
 
     def surroundings(self, page: JudgedPage) -> SparseRows:
         """Return the words in the anchor and near the link, for each link that may be followed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
@@ -31,8 +32,6 @@ from focuscrawl.strategies.base import Expansion, check_count, check_number
 from focuscrawl.strategies.rescoring import LinkLog, PathFeatures, RescoringStrategy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
     from focuscrawl.strategies.rescoring import LinkSnapshot
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from focuscrawl.webs.synthetic.vocabulary import (
     PLACES,
@@ -20,10 +21,6 @@ from focuscrawl.webs.synthetic.vocabulary import (
     slug,
     title,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 DEMO_DOMAIN = "demo.example"  #: domain of all hosts of the synthetic web
 BLOCK_HOSTS = 20

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from math import gcd, isfinite
-from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -20,10 +20,6 @@ from focuscrawl.webs.synthetic.layout import (
 )
 from focuscrawl.webs.synthetic.vocabulary import TOPICS, fraction, hash_ints
 from focuscrawl.webs.web_protocol import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
 
 _GIF = (
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,"

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from .text import html
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
 PAGES = 8  # of the good site, besides its front page
 

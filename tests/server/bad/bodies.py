@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import random
 import zlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import brotli
@@ -14,8 +15,6 @@ from . import hard
 from .text import html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .connection import Asked, Connection
 
 _FLOOD = 2_000_000_000  # bytes; no client here should take so many

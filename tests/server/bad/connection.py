@@ -7,12 +7,9 @@ import contextlib
 import socket
 import struct
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Self
+from typing import Self
 
 _HTML = {"Content-Type": "text/html; charset=utf-8"}
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .text import html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .connection import Asked, Connection
 
 _TEXT = "Fahrräder für Großstädte, vélos à Orléans"

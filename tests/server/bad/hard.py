@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
 
 _DEPTH = 2000  # elements that libxml2 nests
 _NESTED = b"<a href=x><div>"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import TYPE_CHECKING
 
 from .text import html
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .connection import Asked, Connection
 
 _LONG_CHAIN = 12  # redirects, fewer than browsers follow

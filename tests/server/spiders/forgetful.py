@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from focuscrawl.spiders.focused import FocusedSpider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scrapy.http import Response
 
     from focuscrawl.crawl import PageVisit

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator
+from typing import Any
 
 from focuscrawl.spiders.focused import FocusedSpider
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 
 class Unready(FocusedSpider):
