@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b, sha256
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.collection.origin import Origin, find_answer, read_robots_signals
@@ -29,8 +31,6 @@ from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.web_protocol import Web

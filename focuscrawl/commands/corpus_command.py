@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,9 +47,6 @@ from focuscrawl.text import EXTRACTORS
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
     from focuscrawl.collection import Collection
 
 _MOST_START_PAGES = 50  # fetched for the plan

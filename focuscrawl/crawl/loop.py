@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -32,8 +33,6 @@ from focuscrawl.page.metadata import read_header_links
 from focuscrawl.page.robots_rules import read_robots_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from focuscrawl.crawl.first_visits import ScoredLinks
     from focuscrawl.crawl.revisit_policy import KnownPages
     from focuscrawl.crawl.visit import Visit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -12,8 +12,6 @@ from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.frontier.hosts import NOT_QUEUED, QUEUED, Entry, Host
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from numpy.typing import NDArray
 
 

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -47,7 +48,6 @@ from focuscrawl.strategies import find_strategy
 
 if TYPE_CHECKING:
     import sqlite3
-    from datetime import timedelta
 
     from focuscrawl.completeness.recall_estimate import RecallEstimate, TargetCounts
     from focuscrawl.diagnosis import Diagnosis

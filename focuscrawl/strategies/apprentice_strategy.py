@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
@@ -24,8 +25,6 @@ from focuscrawl.foundation.arrays import pack_arrays, unpack_finite_arrays
 from focuscrawl.strategies.base import Expansion, ModelUpdate, Strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from focuscrawl.apprentice.online_training import ApprenticeUpdate
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext

@@ -6,6 +6,7 @@ import difflib
 import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
@@ -16,8 +17,6 @@ import numpy as np
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from focuscrawl.apprentice.instances import TrainingSet
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.foundation.arrays import Floats, Ints

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,8 +19,6 @@ from focuscrawl.strategies.base import Strategy, check_number, is_list_of_string
 from focuscrawl.strategies.baselines import LinkStrategy, Maximum
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Bools
     from focuscrawl.strategies.base import (
         Expansion,

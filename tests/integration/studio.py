@@ -8,8 +8,10 @@ import re
 import shutil
 import signal
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -22,9 +24,6 @@ from . import warm
 from .running import TOPIC, as_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
-
     from playwright.sync_api import Browser, Page
 
 #: a crawl of the demo web, as the form or a script says it

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from inspect import getsource
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.core import engine
@@ -15,9 +16,6 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from . import warm
 from .running import ROOT, Kept, Run, crawl, environment, refused, words
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 BUDGET = 40
 SIDE_BY_SIDE = {"CONCURRENT_REQUESTS": 8}

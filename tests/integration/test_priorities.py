@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +19,6 @@ from .running import BICYCLES, QUICK, ROOT, Kept, crawl, environment, words
 from .test_addon import focused
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 BUDGET = 60

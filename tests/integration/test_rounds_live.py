@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
@@ -15,8 +16,6 @@ from .spark import LONG, begin
 from .spark import crawl as in_rounds
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .conftest import LocalWeb
 
 

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from functools import cache
 from importlib import import_module
@@ -28,10 +29,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from subprocess import CompletedProcess
 from tempfile import TemporaryFile
-from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import IO, Any, NamedTuple, Self
 
 TESTS = Path(__file__).resolve().parents[1]
 _NUMBER = struct.Struct("!i")  # of bytes of a request; of a process; its exit code
