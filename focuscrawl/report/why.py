@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,6 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
 
     from focuscrawl.store import CrawlStore
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -23,8 +24,6 @@ from focuscrawl.store.history import DIGEST
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints

@@ -36,6 +36,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,8 +58,6 @@ from focuscrawl.foundation.files import (
 from focuscrawl.foundation.model_folder import DECODING_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Ints
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -22,8 +23,6 @@ from focuscrawl.foundation.model_folder import DECODING_ERRORS, error_message
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from focuscrawl.store.schema import Column
 
 #: size of the largest store that opening checks completely, in some tenths of a second
