@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,8 +12,6 @@ import numpy as np
 from focuscrawl.store.history import DIGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
 
     from focuscrawl.page.words import PageWords
@@ -128,14 +127,22 @@ class Duplicates:
 
 
 def text_signature(words: PageWords) -> bytes:
-    """Return the MinHash signature of a page; if the page has few words, a digest of the words.
+    """Return the MinHash signature of a page; if the page has few words, digests of the words.
 
-    For a page without words, the function returns empty bytes, so that two such pages do not count
-    as duplicates.
+    The first digest is of all words, the second of the words that are no numbers. For a page
+    without words, the function returns empty bytes, so that two such pages do not count as
+    duplicates.
     """
     if not len(words.indices):
         return b""
-    return sketch(words) or hashlib.blake2b(words.hashes.tobytes(), digest_size=DIGEST).digest()
+    return sketch(words) or _digest_short(words)
+
+
+def _digest_short(words: PageWords) -> bytes:
+    is_text = np.array([not word.isdecimal() for word in words.distinct])
+    texts = words.hashes, words.hashes[is_text[words.indices]]
+    found = [text.tobytes() for text in texts if len(text)]
+    return b"".join(hashlib.blake2b(text, digest_size=DIGEST).digest() for text in found)
 
 
 def is_sketch(signature: bytes) -> bool:
@@ -144,8 +151,8 @@ def is_sketch(signature: bytes) -> bool:
 
 
 def shorten(signature: bytes) -> bytes:
-    """Return the lowest byte of each hash of a MinHash, which tells most hashes apart."""
-    return signature[::4] if is_sketch(signature) else signature
+    """Return the lowest byte of each hash of a MinHash, or the digest of all words."""
+    return signature[::4] if is_sketch(signature) else signature[:DIGEST]
 
 
 def _has_same_text(text: bytes, other: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,10 +13,9 @@ from focuscrawl.crawl.state import is_redirect
 from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import URL_LIST_KINDS
+from focuscrawl.store.history import DIGEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
@@ -29,6 +29,8 @@ NEW = 2.0  # fetches that the expected share of new pages counts as
 _MOST = 0.5  # share of a prior that one pattern counts for its host, so that one cannot halve it
 _DECAY = 0.5 ** (1 / 200)  # of all sums per fetch, so that 200 fetches halve them
 _RISE = 0.75  # share of a higher step at which a discount ends; most steps are not undone soon
+_MAX_REPEATS = 18  # in a row, after which 1 new page in 20 is expected (rule of succession)
+LAST = 255  # halvings of a URL that comes after all URLs with a score above 1e-76
 _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 
@@ -101,19 +103,25 @@ class Group:
 
     name: str
     sums: Sums = field(default_factory=Sums)  # of a host: over the limited sums of its patterns
+    in_a_row: int = 0  # repeats since the last new page of a pattern
     halvings: int = 0  # how often the scores of URLs are halved
     reported: bool = False  # True if the event was recorded
     discounted: set[int] = field(default_factory=set)  # URLs whose scores are halved
 
     def update(self, novelty: float, accuracy: float) -> int:
         """Compute `halvings` from the rates of the group; return the difference from before."""
-        share = novelty * accuracy
+        share = 0.5**LAST if self.comes_last else novelty * accuracy
         before = self.halvings
         while share <= 0.5 ** (self.halvings + 1):
             self.halvings += 1
         while self.halvings and share >= _RISE * 0.5 ** (self.halvings - 1):
             self.halvings -= 1
         return self.halvings - before
+
+    @property
+    def comes_last(self) -> bool:
+        """True if so many repeats came in a row that all other URLs are fetched first."""
+        return self.in_a_row >= _MAX_REPEATS
 
     @property
     def brought(self) -> float:
@@ -123,6 +131,8 @@ class Group:
     def describe(self) -> str:
         """Return the reason for a discount as text."""
         repeats = self.sums.repeats
+        if self.comes_last:
+            return f"the last {self.in_a_row} fetches of {self.name} were repeats"
         if repeats >= 0.5:
             text = f"{repeats:.0%} of the last fetches of {self.name} were repeats"
         else:
@@ -146,6 +156,9 @@ class Discounts:
     score. So about 5 irrelevant pages with the score 1, or 50 with the score 0.01, halve the
     scores. Scores near 0 are inexact, and their errors cause no discount.
 
+    After `_MAX_REPEATS` repeats of a pattern in a row, all other URLs come first, until the
+    pattern brings a new page.
+
     Discounts depend only on the order of the fetches.
     """
 
@@ -160,7 +173,7 @@ class Discounts:
         discounts = cls()
         for row in rows:
             sums = Sums(*(row[name] for name in Sums._fields))
-            group = Group(row["name"], sums, row["halvings"])
+            group = Group(row["name"], sums, row["in_a_row"], row["halvings"])
             of_host = discounts._patterns.setdefault(host(f"//{group.name}"), {})
             if "/" in group.name:
                 of_host[group.name] = group
@@ -171,7 +184,8 @@ class Discounts:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield the rows from which `from_rows` can restore the discounts."""
         for group in self.groups():
-            yield {"name": group.name, **group.sums._asdict(), "halvings": group.halvings}
+            counts = {"in_a_row": group.in_a_row, "halvings": group.halvings}
+            yield {"name": group.name, **group.sums._asdict(), **counts}
 
     def groups(self) -> Iterator[Group]:
         """Yield the `Group` of each host, and then the `Group` of each URL pattern."""
@@ -197,7 +211,7 @@ class Discounts:
             return None
         of_host, pattern = self._groups(host(url), url_pattern(url))
         own = pattern.sums.fetched >= 1.0 and pattern.brought <= of_host.brought
-        return (pattern if own else of_host).describe()
+        return (pattern if own or pattern.comes_last else of_host).describe()
 
     def count(
         self,
@@ -242,6 +256,7 @@ class Discounts:
         of_host, pattern = self._groups(host(url), url_pattern(url))
         others = of_host.sums.plus(pattern.sums.limited(), -1.0)
         pattern.sums = pattern.sums.after(fetch)
+        pattern.in_a_row = pattern.in_a_row + 1 if fetch.repeated > 0.0 else 0
         of_host.sums = others.plus(pattern.sums.limited())
         changed = [(of_host, of_host.update(*of_host.sums.rates()))]
         patterns = self._patterns[of_host.name].values() if changed[0][1] else [pattern]
@@ -304,7 +319,8 @@ class Traps(Part):
         for group, change in changed:
             if change < 0:
                 self._undo(group)
-        new = [group for group, change in changed if change > 0 and group.brought < 0.5]
+        lower = [group for group, change in changed if change > 0]
+        new = [group for group in lower if group.brought < 0.5 or group.comes_last]
         events = [(DISCOUNTED, group.describe()) for group in new if not group.reported]
         for group in new:
             group.reported = True
@@ -326,34 +342,52 @@ class Traps(Part):
 
 
 class NearDuplicates(Part):
-    """Finds pages that are near-duplicates of one of the latest 10,000 distinct pages, by MinHash.
+    """Finds pages that are near-duplicates of one of the latest 10,000 distinct pages.
 
-    A near-duplicate is judged and its links are queued, but it counts as a repeat for discounts.
+    Pages with few words are near-duplicates if their URLs differ only in the query, and their
+    words only in numbers. Other pages are compared by MinHash. A near-duplicate is judged and its
+    links are queued, but it counts as a repeat for discounts.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._index = MinHashIndex(_MAX_PAGES)
+        self._short: dict[tuple[str, bytes], int] = {}  # URL ids by path and words
 
     def reset(self) -> None:
         """Discard all pages."""
         self._index = MinHashIndex(_MAX_PAGES)
+        self._short.clear()
 
-    def remember(self, url: int, sketch: bytes) -> None:
-        """Add a page that another crawl fetched to the near-duplicate index."""
-        self._index.find_or_add(url, sketch)
+    def find_or_add(self, url_id: int, signature: bytes) -> tuple[int, float] | None:
+        """Return a page's earlier near-duplicate; if there is none, add the page.
+
+        Returns
+        -------
+        tuple of (int, float) or None
+            URL id of the earlier page, and the resemblance to that page.
+        """
+        if is_sketch(signature):
+            return self._index.find_or_add(url_id, signature)
+        path, arguments, _ = self._crawl.urls[url_id].partition("?")
+        words = signature[DIGEST:]
+        if not arguments or not words:
+            return None
+        first = self._short.setdefault((path, words), url_id)
+        if len(self._short) > _MAX_PAGES:
+            del self._short[next(iter(self._short))]
+        return None if first == url_id else (first, 1.0)
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Add a page of an earlier run to the index, or mark the page as a near-duplicate."""
         stored = fetch.stored
-        if is_sketch(stored.signature) and not fetch.is_duplicate:
-            near = self._index.find_or_add(stored.url, stored.signature)
+        if not fetch.is_duplicate:
+            near = self.find_or_add(stored.url, stored.signature)
             fetch.is_duplicate = near is not None
 
     def on_judged(self, visit: PageVisit) -> None:
-        """Search for the near-duplicate of a page, if the page has enough words."""
-        if is_sketch(visit.signature):
-            visit.near_duplicate = self._index.find_or_add(visit.url_id, visit.signature)
+        """Search for the near-duplicate of a page."""
+        visit.near_duplicate = self.find_or_add(visit.url_id, visit.signature)
 
     def before_record(self, visit: PageVisit) -> None:
         """Record an event if the page is a near-duplicate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from focuscrawl.apprentice.feature_extraction import name_features
 from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.page_source import LIVE
+from focuscrawl.crawl.traps import LAST
 from focuscrawl.foundation.urls import host
 from focuscrawl.frontier import halve_score
 from focuscrawl.offline.apprentice_training import initial_apprentice
@@ -26,7 +28,6 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Sequence
 
     from focuscrawl.store import CrawlStore
 
@@ -387,7 +388,10 @@ def _describe_discount(store: CrawlStore, row: sqlite3.Row) -> str | None:
     reason = discounts.reason(row["url"])
     if reason is None or row["score"] is None:
         return None
-    counted = halve_score(row["score"], discounts.halvings(row["url"]))
+    halvings = discounts.halvings(row["url"])
+    if halvings == LAST:
+        return f"all other URLs are fetched first, because {reason}"
+    counted = halve_score(row["score"], halvings)
     return f"its score {row['score']:.2g} counts as {counted:.2g}, because {reason}"
 
 

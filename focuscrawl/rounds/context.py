@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -11,7 +12,7 @@ import pyarrow as pa
 
 from focuscrawl.completeness.stop_rules import TIME_OVER
 from focuscrawl.crawl.assembly import check_config
-from focuscrawl.crawl.duplicates import MAX_NAMING, Duplicates, is_sketch, shorten
+from focuscrawl.crawl.duplicates import MAX_NAMING, Duplicates, shorten
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.traps import Discounts, NearDuplicates
 from focuscrawl.crawl_config import CrawlConfig
@@ -23,8 +24,6 @@ from focuscrawl.store.history import DIGEST
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints
@@ -307,12 +306,12 @@ class BucketNearDuplicates(NearDuplicates):
         found: list[tuple[str, bytes]] = []  # oldest first
         for name in reversed(tables.bucket_tables("pages", bucket, until)):
             rows = tables.read(name, ["url", "digest", "duplicate_of"]).to_pylist()
-            sketches = [
+            signatures = [
                 (row["url"], row["digest"][DIGEST:])
                 for row in rows
                 if row["digest"] is not None and row["duplicate_of"] is None
             ]
-            found = [each for each in sketches if is_sketch(each[1])] + found
+            found = [each for each in signatures if each[1]] + found
             if len(found) >= _MAX_SKETCHES:
                 break
         self._last = found[-_MAX_SKETCHES:]
@@ -320,5 +319,5 @@ class BucketNearDuplicates(NearDuplicates):
     def reset(self) -> None:
         """Forget the pages of the current round of fetches; keep the pages of earlier rounds."""
         super().reset()
-        for url, sketch in self._last:
-            self.remember(self._crawl.urls.add(url, 0, None), sketch)
+        for url, signature in self._last:
+            self.find_or_add(self._crawl.urls.add(url, 0, None), signature)

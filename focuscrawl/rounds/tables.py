@@ -36,6 +36,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -57,8 +58,6 @@ from focuscrawl.foundation.files import (
 from focuscrawl.foundation.model_folder import DECODING_ERRORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from focuscrawl.foundation.arrays import Ints
 
 
@@ -143,6 +142,7 @@ DISCOUNT = pa.schema(  # see `focuscrawl.crawl.traps.Group`
         ("repeated", pa.float64()),
         ("predicted", pa.float64()),
         ("gained", pa.float64()),
+        ("in_a_row", pa.int64()),
         ("halvings", pa.int64()),
     ]
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
@@ -22,8 +23,6 @@ from focuscrawl.foundation.model_folder import DECODING_ERRORS, error_message
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
     from focuscrawl.store.schema import Column
 
 #: size of the largest store that opening checks completely, in some tenths of a second
@@ -55,7 +54,7 @@ _CONDITIONS = {
     "page.relevance": _SHARE,
     "page.fetched_at": _UTC,
     "page.size": ">= 0",
-    "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) IN (32, 272))",
+    "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) IN (32, 48, 272))",
     "page.duplicate_of": _ANY_URL,
     "page.links": _INT32,
     "page.dropped": _INT32,
