@@ -391,7 +391,7 @@ def main() -> None:
     growth = commands.add_parser("growth")
     growth.add_argument("folder", type=Path)
     growth.add_argument("--most", type=int, default=10_000_000)
-    growth.add_argument("--pages", type=int, default=500)
+    growth.add_argument("--pages", type=int, default=1500)
     growth.set_defaults(run=measure_growth)
     given = parser.parse_args()
     given.run(given)
