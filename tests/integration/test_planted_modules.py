@@ -92,11 +92,8 @@ def run(line):
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     try:
         main(line, prog_name="focuscrawl")
-    except SystemExit as end:
+    finally:  # the command exits in the usual way, which ends the processes that it started
         assert not {"", ".", os.getcwd()} & set(sys.path), line
-        sys.stderr.flush()
-        os._exit(end.code or 0)
-    os._exit(3)  # a command always exits
 
 if __name__ == "__main__":  # processes that are begun import it, too
     codes = {line[0]: run(line) for line in json.loads(sys.argv[1])}
