@@ -48,6 +48,6 @@ def test_a_page_of_a_wacz_file_is_displayed(
             if shown:
                 break
             opened.wait_for_timeout(200)
-        assert shown
+        assert shown, [each.url for each in opened.frames]
         shown[0].wait_for_load_state()
         assert shown[0].title() == page["title"]
