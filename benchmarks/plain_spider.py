@@ -42,6 +42,7 @@ class PlainSpider(scrapy.Spider):
         "DOWNLOAD_HANDLERS": {"http": _REPLAY, "https": _REPLAY},
         "DOWNLOADER_MIDDLEWARES": {},
         "EXTENSIONS": {},
+        "ITEM_PIPELINES": {},
         "ROBOTSTXT_OBEY": False,
         "AUTOTHROTTLE_ENABLED": False,
         "DOWNLOAD_DELAY": 0,
@@ -64,8 +65,9 @@ class PlainSpider(scrapy.Spider):
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         spider = super().from_crawler(crawler, *args, **kwargs)
-        # for the download handler, which asks its crawl for the web and nothing else
-        bind_crawl(crawler, cast("Crawl", SimpleNamespace(web=spider.web)))
+        # the download handler asks its crawl for no more
+        config = SimpleNamespace(browser=False)
+        bind_crawl(crawler, cast("Crawl", SimpleNamespace(web=spider.web, config=config)))
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
