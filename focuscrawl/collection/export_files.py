@@ -350,6 +350,8 @@ def _isoformat(value: object) -> object:
     return value.isoformat() if isinstance(value, date) else value
 
 
+# WACZ files (https://specs.webrecorder.net/wacz/1.1.1/). The library py-wacz is not used, because
+# it depends on the package ``surt``, which has an AGPL licence and no wheel.
 WARC_NAME = "data.warc.gz"  #: file name of the WARC file in the package
 _VERSION = "1.1.1"  # of the format
 _INDEX_NAME = "index.cdx.gz"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 # longer runs, such as base64 and hashes, occur on one page only
 MAX_TOKEN_LENGTH = 40
-_MAX_WORDS = 500_000  # in the table of recent words, about 80 MB without the values of columns
+_MAX_WORDS = 500_000  # in the table of recent words, about 70 MB without the values of columns
 
 _SPACE, _DROPPED = ord(" "), 0xFFFFFFFF
 _LAST_IDEOGRAPH = 0x323AF
