@@ -299,7 +299,8 @@ def load_evidence(
     tuple of Ints and Floats
         Ids of the link targets, int64 (m,), and their scores; fetched targets may be included.
     """
-    ids = np.unique(rows["targets"].combine_chunks().flatten().to_numpy())
+    lists = rows["targets"].combine_chunks()
+    ids, place = np.unique(lists.flatten().to_numpy(), return_inverse=True)
     names = urls.urls(urls.positions(ids))
     numbers = np.array([number(name) for name in names], np.int64)
     outcomes = context.outcomes(bucket, until)
@@ -312,18 +313,17 @@ def load_evidence(
     load_outcomes()
     if not len(rows):
         return ids, np.zeros(0)
-    pages = [
-        StoredPage(
-            url=number(row["source"]),
-            seq=at,
-            relevance=row["relevance"],
-            targets=numbers[np.searchsorted(ids, row["targets"])],
-            link_scores=np.array(row["scores"]),
-            memo=row["memo"],
-        )
-        for at, row in enumerate(rows.to_pylist(), 1)
-    ]
-    found, scores = strategy.restore_pages(pages)
+    ends = np.cumsum(lists.value_lengths().to_numpy())[:-1]
+    columns = zip(
+        map(number, rows["source"].to_pylist()),
+        range(1, len(rows) + 1),
+        rows["relevance"].to_pylist(),
+        np.split(numbers[place], ends),
+        np.split(rows["scores"].combine_chunks().flatten().to_numpy(), ends),
+        rows["memo"].to_pylist(),
+        strict=True,
+    )
+    found, scores = strategy.restore_pages([StoredPage(*column) for column in columns])
     relevance = urls.relevance[urls.positions(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
         strategy.observe_earlier_fetch(int(numbers[known]), float(relevance[known]))
@@ -331,9 +331,10 @@ def load_evidence(
     lesson = context.load_model(strategy, until)
     if lesson is not None:
         found, scores = lesson.urls, lesson.scores
-    id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))
-    kept = [at for at, each in enumerate(found.tolist()) if each in id_of]
-    return np.array([id_of[int(found[at])] for at in kept], np.int64), scores[kept]
+    order = np.argsort(numbers)
+    at = order[np.searchsorted(numbers[order[:-1]], found)]
+    kept = numbers[at] == found
+    return ids[at[kept]], scores[kept]
 
 
 _MIN_RESCORED = 500  # best links of a bucket that are always re-scored after a round

@@ -375,14 +375,12 @@ class Tables:
         dictionaries : sequence of str, optional
             Text columns to return dictionary-encoded.
         """
-        with self._readable(name) as path:
-            return pq.read_table(
-                path,
-                filesystem=self._files,
-                columns=columns,
-                read_dictionary=dictionaries,
-                use_threads=False,  # for one file with few columns, threads are slower
-            )
+        with (
+            self._readable(name) as path,
+            pq.ParquetFile(path, filesystem=self._files, read_dictionary=dictionaries) as file,
+        ):
+            # for one file with few columns, threads are slower
+            return file.read(columns, use_threads=False)
 
     def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
         """Yield the rows of a table at given positions, one row group at a time.
