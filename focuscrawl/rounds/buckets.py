@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from threadpoolctl import threadpool_limits
 
 from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl.traps import Traps
@@ -77,7 +78,9 @@ class BucketUrls:
 
     def is_known(self, url: str) -> bool:
         """Return whether the bucket of hosts contains a URL."""
-        return bool(self.known(np.array([hashed_id(url)], np.int64))[0])
+        id_ = hashed_id(url)
+        at = int(np.searchsorted(self.ids, id_))
+        return at < len(self.ids) and bool(self.ids[at] == id_)
 
     def rows(self, places: Ints) -> pa.Table:
         """Return the current table rows of the URLs at given positions (columns as in `URL`)."""
@@ -521,7 +524,9 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
                 with tables.reporting_damage(name):
                     pool.add(judged)
         if len(pool) >= _MIN_EXAMPLES:
-            state, instances, metrics = strategy.train_on_pool(pool)
+            # with more threads, the last bits would depend on the number of processors
+            with threadpool_limits(1, user_api="blas"):
+                state, instances, metrics = strategy.train_on_pool(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
             model |= {"version": model["version"] + 1, "learned_in": round_}
             model |= {"instances": instances, "metrics": metrics}

@@ -542,5 +542,7 @@ class _RoundsTable(NamedTuple):
 
 def last_rows(ids: Ints) -> tuple[Ints, Ints]:
     """Return the sorted distinct ids, int64 (m,), and the last position of each id."""
-    unique, last = np.unique(ids[::-1], return_index=True)
-    return unique, len(ids) - 1 - last
+    order = np.argsort(ids, kind="stable")  # fast, because the ids of each part are sorted
+    ids = ids[order]
+    is_last = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
+    return ids[is_last], order[is_last]

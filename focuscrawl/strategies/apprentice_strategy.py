@@ -68,7 +68,10 @@ class ApprenticeStrategy(Strategy):
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(checked, exported)
         self.lag = min(_LAG, checked.batch // 2)
-        self._extractor = FeatureExtractor(context.critic, self._apprentice.options)
+        used = self._apprentice.options
+        if used not in context.shared:  # the critic judges each word only once
+            context.shared[used] = FeatureExtractor(context.critic, used)
+        self._extractor: FeatureExtractor = context.shared[used]
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Record a fetch; a duplicate counts like any irrelevant fetch."""
@@ -190,7 +193,7 @@ class ApprenticeStrategy(Strategy):
 
     def export_outcomes(self) -> bytes:
         """Return the rates of relevant fetches per directory and URL pattern as bytes."""
-        return pack_arrays(self._apprentice.memory.outcomes.get_state())
+        return pack_arrays(self._apprentice.memory.outcomes.get_state(), compressed=False)
 
     def load_outcomes(self, outcomes: bytes) -> None:
         """Load the rates of relevant fetches per directory and URL pattern from bytes."""

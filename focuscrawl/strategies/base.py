@@ -7,7 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ class StrategyContext:
     web : the recording (saved pages) that a replay crawls; None in a live crawl
     topics : topic paths that the user chose
     knowledge : knowledge of the topic from earlier crawls; None in a first crawl
+    shared : objects that the strategies of this context share, one strategy at a time
     """
 
     critic: Critic
@@ -47,6 +48,7 @@ class StrategyContext:
     web: Web | None
     topics: tuple[str, ...] = ()
     knowledge: Knowledge | None = None
+    shared: dict[Any, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,6 +398,7 @@ def describe_strategy(name: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
+@cache
 def find_strategy(name: str) -> type[Strategy]:
     """Return the class of the strategy `name`.
 
