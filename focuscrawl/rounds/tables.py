@@ -153,6 +153,20 @@ CHOSEN = pa.schema(
         ("halvings", pa.int64()),  # how often the score is halved
     ]
 )
+#: columns of each table
+_SCHEMAS = {
+    "names": NAME,
+    "links": EVIDENCE,
+    "digests": CONTENT,
+    "urls": URL,
+    "evidence": EVIDENCE,
+    "known": KNOWN,
+    "contents": CONTENT,
+    "pages": PAGE,
+    "discounts": DISCOUNT,
+    "candidates": CHOSEN,
+    "chosen": CHOSEN,
+}
 
 
 class Tables:
@@ -376,13 +390,15 @@ class Tables:
             Text columns to return dictionary-encoded.
         """
         with self._readable(name) as path:
-            return pq.read_table(
+            found = pq.read_table(
                 path,
                 filesystem=self._files,
                 columns=columns,
                 read_dictionary=dictionaries,
                 use_threads=False,  # for one file with few columns, threads are slower
             )
+        self._check_columns(name, found.schema, columns)
+        return found
 
     def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
         """Yield the rows of a table at given positions, one row group at a time.
@@ -519,7 +535,24 @@ class Tables:
             self._readable(name) as path,
             pq.ParquetFile(path, filesystem=self._files) as file,
         ):
+            self._check_columns(name, file.schema_arrow)
             yield file
+
+    def _check_columns(
+        self, name: str, found: pa.Schema, columns: Sequence[str] | None = None
+    ) -> None:
+        """Raise `UserError` if a table lacks one of its columns, or one of the given columns."""
+        for field in _SCHEMAS[name.partition("/")[0]]:
+            if columns is None or field.name in columns:
+                place = found.get_field_index(field.name)
+                kind = pa.null() if place < 0 else found.field(place).type
+                if pa.types.is_dictionary(kind):
+                    kind = kind.value_type
+                if kind != field.type:
+                    raise UserError(
+                        f"{self._base}/{name}.parquet has no column {field.name} of type "
+                        f"{field.type}: crawl again into another folder"
+                    )
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:
