@@ -153,6 +153,20 @@ CHOSEN = pa.schema(
         ("halvings", pa.int64()),  # how often the score is halved
     ]
 )
+#: columns of each table
+_SCHEMAS = {
+    "names": NAME,
+    "links": EVIDENCE,
+    "digests": CONTENT,
+    "urls": URL,
+    "evidence": EVIDENCE,
+    "known": KNOWN,
+    "contents": CONTENT,
+    "pages": PAGE,
+    "discounts": DISCOUNT,
+    "candidates": CHOSEN,
+    "chosen": CHOSEN,
+}
 
 
 class Tables:
@@ -375,10 +389,7 @@ class Tables:
         dictionaries : sequence of str, optional
             Text columns to return dictionary-encoded.
         """
-        with (
-            self._readable(name) as path,
-            pq.ParquetFile(path, filesystem=self._files, read_dictionary=dictionaries) as file,
-        ):
+        with self._open(name, dictionaries) as file:
             # for one file with few columns, threads are slower
             return file.read(columns, use_threads=False)
 
@@ -512,12 +523,28 @@ class Tables:
             ) from None
 
     @contextmanager
-    def _open(self, name: str) -> Iterator[pq.ParquetFile]:
+    def _open(
+        self, name: str, dictionaries: Sequence[str] | None = None
+    ) -> Iterator[pq.ParquetFile]:
         with (
             self._readable(name) as path,
-            pq.ParquetFile(path, filesystem=self._files) as file,
+            pq.ParquetFile(path, filesystem=self._files, read_dictionary=dictionaries) as file,
         ):
+            self._check_columns(name, file.schema_arrow)
             yield file
+
+    def _check_columns(self, name: str, found: pa.Schema) -> None:
+        """Raise `UserError` if a table lacks one of its columns."""
+        for field in _SCHEMAS[name.partition("/")[0]]:
+            place = found.get_field_index(field.name)
+            kind = pa.null() if place < 0 else found.field(place).type
+            if pa.types.is_dictionary(kind):
+                kind = kind.value_type
+            if kind != field.type:
+                raise UserError(
+                    f"{self._base}/{name}.parquet has no column {field.name} of type "
+                    f"{field.type}: crawl again into another folder"
+                )
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:
