@@ -63,12 +63,6 @@ class SparseRows(NamedTuple):
         values = None if self.values is None else self.values.take(at)
         return SparseRows(self.indices.take(at), indptr, values)
 
-    @classmethod
-    def vstack(cls, parts: Sequence[SparseRows]) -> Self:
-        """Concatenate rows without values."""
-        indices = np.concatenate([rows.indices for rows in parts])
-        return cls(indices, row_pointers(np.concatenate([rows.lengths for rows in parts])))
-
     def row_slice(self, first: int, end: int | None = None) -> SparseRows:
         """Return a view of the rows from `first` up to `end` (default: the last row)."""
         indptr = self.indptr[first : None if end is None else end + 1]

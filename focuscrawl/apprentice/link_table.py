@@ -117,7 +117,6 @@ class PageFeatures(PackedRecord):
     def from_records(cls, records: Sequence[bytes]) -> Self:
         """Unpack the features of several pages; raise ValueError if the data are damaged."""
         fields, sizes = cls._unpack(records)
-        # explicit arguments, since dataclasses with slots are created twice
         features = cls(**fields, sizes=sizes)
         _check_below(features.page_indices, HASH_SIZE)
         n_values = features.counts("page_values")
