@@ -183,11 +183,12 @@ def test_a_critic_that_rejects_the_target_pages_raises_a_warning(
         "SELECT url, relevance FROM pages WHERE referrer IS NOT NULL ORDER BY relevance"
     )
     targets = [url for url, _ in judged[:12]] + [url for url, _ in judged[-3:]]
-    (here / "targets.txt").write_text("\n".join(targets))
+    (here / "targets.txt").write_text("\n".join([*targets, f"{GOOD}/not-recorded"]))
     done = corpus(*SIXTY, "--targets", "targets.txt")
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
     assert lines["targets"].startswith("15 of 15 target pages found (3 judged relevant)")
     assert lines["targets"].endswith("recall at least 81 % with 95 % confidence")
+    assert "not counted   1 of 16 target pages, because demo lacks them, or" in done.stdout
     assert "in the export 3 of 15 target pages found; recall at least 5 % with" in done.stdout
     assert "only 3 of the 15 target pages found relevant" in done.stderr
     assert "more pages" not in done.stdout
