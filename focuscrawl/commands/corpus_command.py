@@ -37,6 +37,7 @@ from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.words import count_words
+from focuscrawl.report.crawl_plan import format_fact
 from focuscrawl.report.outcomes import (
     HARVEST_FELL,
     SEEDS_UNREACHABLE,
@@ -289,6 +290,9 @@ class _CorpusRun:
         plan = replace(plan, warnings=tuple(warnings))
         write_atomically(self._files.plan, json.dumps(plan.to_dict(), indent=1) + "\n")
         print_plan(plan, budget)
+        click.echo(
+            format_fact("export", "after the crawl, some seconds for each 100 relevant pages")
+        )
 
     def crawl(self, source: str | None) -> None:
         """Crawl; search for more start pages if the harvest rate falls or the crawl ends early."""

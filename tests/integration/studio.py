@@ -107,8 +107,10 @@ def tab(browser: Browser, *, insecure: bool = False) -> Iterator[Page]:
     """Give a tab of its own, which takes any certificate if `insecure`."""
     context = browser.new_context(ignore_https_errors=insecure)
     context.set_default_timeout(_PATIENCE)
-    yield context.new_page()
-    context.close()
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
 
 
 class Watched:

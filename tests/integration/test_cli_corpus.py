@@ -90,6 +90,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "Warning: the only start page is on exploit-20.demo.example" in said.stderr
     assert NO_KEYWORD not in said.stderr
     assert "recall 0.9" not in said.stderr
+    assert "export       after the crawl, some seconds for each 100" in said.stdout
     assert "--dry-run" not in said.stdout.splitlines()[-1]
     assert not (here / "cycling" / "crawl").exists()
     return here
@@ -153,8 +154,11 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(
 
 
 def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
-    wrong = corpus("quantum chromodynamics", GOOD, *DEMO, "--dry-run", "--folder", "wrong")
+    """The crawl finds nothing for them, and ends early by a rule that the user did not name."""
+    page = "https://courier-1.demo.example/news-news/mapping-with-trosum-in-cadodros-80.html"
+    wrong = corpus("quantum chromodynamics", page, *DEMO)
     assert f"{NO_KEYWORD} (quantum, chromodynamics)" in wrong.stderr
+    assert "stopped       by the default rule `next 100 < 0.1`: " in wrong.stdout
 
 
 def test_a_corpus_goes_on_after_its_critic_was_trained_again(
