@@ -394,6 +394,7 @@ def describe_strategy(name: str) -> str:
     return " ".join(text.partition("\n\n")[0].split()).partition(". ")[0].rstrip(".")
 
 
+@cache
 def find_strategy(name: str) -> type[Strategy]:
     """Return the class of the strategy `name`.
 
