@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
@@ -172,7 +172,7 @@ class Apprentice:
             forget = self._resume_point is not None and self._resume_point.is_forgotten(
                 self.table.pages_ever
             )
-            first = self.memory.add(url, features, forget=forget)
+            first = self.memory.add(np.array([url]), features, forget=forget)
             urls = np.unique(features.targets)
             if self._resume_point is not None or not len(urls):
                 self._continue_resume()
@@ -181,12 +181,11 @@ class Apprentice:
             self.memory.store_scores(urls, scores)
             return link_scores, urls, scores
 
-    def expand_pages(self, pages: Sequence[tuple[int, PageFeatures]]) -> tuple[Ints, Floats]:
+    def expand_pages(self, urls: Ints, features: PageFeatures) -> tuple[Ints, Floats]:
         """Add links of pages that another process fetched; return the targets and their scores."""
         with self.lock:
-            first = min([self.memory.add(url, features) for url, features in pages])
-            urls = np.unique(np.concatenate([features.targets for _, features in pages]))
-            return urls, self._add_links(first, urls)
+            first, targets = self.memory.add(urls, features), np.unique(features.targets)
+            return targets, self._add_links(first, targets)
 
     def _add_links(self, first: int, urls: Ints) -> Floats:
         """Add the links from position `first` on, whose targets are `urls`; score `urls`."""

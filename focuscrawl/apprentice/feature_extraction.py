@@ -115,7 +115,7 @@ class FeatureExtractor:
 
         The argument `urls` (n,) contains the URLs of the link targets.
         """
-        return replace(features, **self._new_urls(features.targets, urls))
+        return replace(features, sizes=None, **self._new_urls(features.targets, urls))
 
     def _new_urls(self, targets: Ints, urls: Sequence[str]) -> dict[str, Any]:
         """Return the URL features of the distinct `targets` (n,) with the addresses `urls`."""

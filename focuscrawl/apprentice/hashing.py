@@ -63,12 +63,6 @@ class SparseRows(NamedTuple):
         values = None if self.values is None else self.values.take(at)
         return SparseRows(self.indices.take(at), indptr, values)
 
-    @classmethod
-    def vstack(cls, parts: Sequence[SparseRows]) -> Self:
-        """Concatenate rows without values."""
-        indices = np.concatenate([rows.indices for rows in parts])
-        return cls(indices, row_pointers(np.concatenate([rows.lengths for rows in parts])))
-
     def row_slice(self, first: int, end: int | None = None) -> SparseRows:
         """Return a view of the rows from `first` up to `end` (default: the last row)."""
         indptr = self.indptr[first : None if end is None else end + 1]
@@ -146,38 +140,56 @@ class PackedRecord:
 
     def to_bytes(self) -> bytes:
         """Return the arrays as bytes: the sizes of all arrays, then the arrays."""
+        arrays = self._arrays()
+        sizes = np.array([array.size for array in arrays], "<i4")
+        return b"".join(part.tobytes() for part in (sizes, *arrays))
+
+    def _arrays(self) -> list[NDArray[np.generic]]:
+        """Return the arrays that are packed, in the order of `TYPES`."""
         arrays = []
         for name, types in self.TYPES.items():
             value = getattr(self, name)
             parts = (value.indices, value.lengths) if types == ROWS else (value,)
             for part, dtype in zip(parts, types.split(), strict=True):
                 arrays.append(part.astype(_dtype(dtype).base, copy=False))
-        sizes = np.array([array.size for array in arrays], "<i4")
-        return b"".join(part.tobytes() for part in (sizes, *arrays))
+        return arrays
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Return the instance that `to_bytes` packed; its arrays are views of `data`."""
+        """Return the instance that `to_bytes` packed."""
+        return cls(**cls._unpack([data])[0])
+
+    @classmethod
+    def _unpack(cls, records: Sequence[bytes]) -> tuple[dict[str, Any], Ints]:
+        """Unpack several records.
+
+        Returns
+        -------
+        fields : the arrays of all records, concatenated, by the name of their field
+        sizes : int64 (n_records, n_arrays), number of elements of each array
+        """
         layout = _layout(tuple(cls.TYPES.values()))
-        sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
-        at = 4 * len(layout)
-        nbytes = sum(n * base.itemsize for n, (base, _) in zip(sizes, layout, strict=True))
-        if min(sizes) < 0 or at + nbytes != len(data):
+        start = 4 * len(layout)
+        heads = b"".join([record[:start].ljust(start, b"\xff") for record in records])
+        sizes = np.frombuffer(heads, "<i4").reshape(len(records), -1).astype(np.int64)
+        ends = start + (sizes * [base.itemsize for base, _ in layout]).cumsum(axis=1)
+        if sizes.min() < 0 or ends[:, -1].tolist() != [*map(len, records)]:
             raise ValueError("the sizes of the arrays do not match the packed data")
         arrays = list[NDArray[Any]]()
-        for size, (base, shape) in zip(sizes, layout, strict=True):
-            array = np.frombuffer(data, base, size, at)
+        starts = [start] * len(records)
+        for (base, shape), column in zip(layout, ends.T.tolist(), strict=True):
+            parts = [record[a:b] for record, a, b in zip(records, starts, column, strict=True)]
+            array = np.frombuffer(b"".join(parts), base)
             arrays.append(array.reshape(-1, *shape) if shape else array)
-            at += array.nbytes
+            starts = column
         unpacked = iter(arrays)
-        return cls(
-            **{
-                name: SparseRows(next(unpacked), row_pointers(next(unpacked)))
-                if types == ROWS
-                else next(unpacked)
-                for name, types in cls.TYPES.items()
-            }
-        )
+        fields = {
+            name: SparseRows(next(unpacked), row_pointers(next(unpacked)))
+            if types == ROWS
+            else next(unpacked)
+            for name, types in cls.TYPES.items()
+        }
+        return fields, sizes
 
 
 def word_features(texts: list[str], salt: int, bits: int) -> SparseRows:

@@ -39,11 +39,11 @@ class Labels:
         self._plain = TunnelRewards()
         self._by_grade = TunnelRewards()
 
-    def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
-        """Record that `targets` (ids below `n_urls`) were first found on the page `url`."""
-        self._plain.add_links(url, targets, n_urls)
+    def add_links(self, pages: Ints, targets: Ints, n_urls: int) -> None:
+        """Record that `targets` (n,) were first found on `pages` (n,); all ids < `n_urls`."""
+        self._plain.add_links(pages, targets, n_urls)
         if self._graded:
-            self._by_grade.add_links(url, targets, n_urls)
+            self._by_grade.add_links(pages, targets, n_urls)
 
     def observe(self, url: int, relevance: float) -> None:
         """Record a fetch."""
@@ -98,11 +98,12 @@ class TunnelRewards:
         self._count = GrowingArray(np.float64)
         self._best = GrowingArray(np.float64)
 
-    def add_links(self, url: int, targets: Ints, n_urls: int) -> None:
-        """Record that `targets` (ids below `n_urls`) were first found on the page `url`."""
+    def add_links(self, pages: Ints, targets: Ints, n_urls: int) -> None:
+        """Record that `targets` (n,) were first found on `pages` (n,); all ids < `n_urls`."""
         self._grow(n_urls)
         # a seed that was fetched before any link to it has no parent, so there is no cycle
-        self._parent.data[targets[self._count.data[targets] == 0.0]] = url
+        unfetched = self._count.data[targets] == 0.0
+        self._parent.data[targets[unfetched]] = pages[unfetched]
 
     def observe(self, url: int, relevance: float) -> None:
         """Record a fetch, and add its relevance to all pages on the path that led to the URL."""

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import copy
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import ROWS, PackedRecord, SparseRows
+from focuscrawl.apprentice.hashing import (
+    ROWS,
+    PackedRecord,
+    SparseRows,
+    row_pointers,
+)
 from focuscrawl.apprentice.link_features import ALIASES, HASH_SIZE, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
 
 _KEYS = PREFIXES + PATTERNS + ALIASES
 _PAGE_FIELDS = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
+_NEW_FIELDS = {"new", "urls", "url_keys"}
+_KEYED = {"own_keys", "url_keys"}  # fields with a row of keys for each URL
 _COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
 _SLICE = 100_000  # links copied at once, to save memory
 _SEEN_BITS = 22
@@ -28,14 +36,16 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 @dataclass(frozen=True, slots=True)
 class PageFeatures(PackedRecord):
-    """Features of a page, of its links, and of the link targets that are new to the crawl.
+    """Features of pages, of their links, and of the link targets that are new to the crawl.
+
+    The arrays of several pages are concatenated, page after page.
 
     Attributes
     ----------
-    relevance : float64 (1,), relevance of the page
-    own_keys : uint32 (1, 15), keys (`focuscrawl.apprentice.link_features.url_set_keys`) of the
-        page's own URL
-    page_indices : int32 (n_features,), hashed features of the page
+    relevance : float64 (n_pages,), relevance of each page
+    own_keys : uint32 (n_pages, 15), keys (`focuscrawl.apprentice.link_features.url_set_keys`) of
+        each page's own URL
+    page_indices : int32 (n_features,), hashed features of the pages
     targets : int64 (n_links,), target of each link, as a URL id
     position : int32 (n_links,), first DOM leaf of each link
     reading : float32 (n_links,), critic's log-odds of relevance from the words of anchor and URL
@@ -48,6 +58,8 @@ class PageFeatures(PackedRecord):
         link
     page_values : float32 (n_features,) or (0,), values of the features of the page; empty if all
         are 1
+    sizes : int64 (n_pages, n_arrays) or None, sizes of the packed arrays of each page; None: of
+        one page
     """
 
     relevance: Floats
@@ -63,6 +75,7 @@ class PageFeatures(PackedRecord):
     vocabulary: NDArray[np.uint8]
     around: NDArray[np.float32]
     page_values: NDArray[np.float32]
+    sizes: Ints | None = None
 
     TYPES: ClassVar[Mapping[str, str]] = {
         "relevance": "<f8",
@@ -82,7 +95,7 @@ class PageFeatures(PackedRecord):
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
-        """Unpack page features that `to_bytes` packed.
+        """Unpack the features of a page that `to_bytes` packed.
 
         Parameters
         ----------
@@ -94,72 +107,138 @@ class PageFeatures(PackedRecord):
         ValueError
             The data are damaged.
         """
-        # explicit arguments, since dataclasses with slots are created twice
-        features = super(PageFeatures, cls).from_bytes(data)
-        _check_below(features.page_indices, HASH_SIZE)
-        values = features.page_values
-        if len(values) not in (0, len(features.page_indices)) or not (np.abs(values) <= 1.0).all():
-            raise ValueError("the values of features do not match the features")
-        for rows, n in (
-            (features.links, len(features.targets)),
-            (features.urls, len(features.new)),
-        ):
-            _check_below(rows.indices, HASH_SIZE)
-            _check_below(rows.lengths, len(rows.indices) + 1)
-            if len(rows.lengths) != n or rows.lengths.sum(dtype=np.int64) != len(rows.indices):
-                raise ValueError("the rows of features do not match the links")
+        features = cls.from_records([data])
         if n_urls is not None:
             _check_below(features.targets, n_urls)
             _check_below(features.new, n_urls)
         return features
 
+    @classmethod
+    def from_records(cls, records: Sequence[bytes]) -> Self:
+        """Unpack the features of several pages; raise ValueError if the data are damaged."""
+        fields, sizes = cls._unpack(records)
+        features = cls(**fields, sizes=sizes)
+        _check_below(features.page_indices, HASH_SIZE)
+        n_values = features.counts("page_values")
+        matches = (n_values == 0) | (n_values == features.counts("page_indices"))
+        if not matches.all() or not (np.abs(features.page_values) <= 1.0).all():
+            raise ValueError("the values of features do not match the features")
+        for name, owner in (("links", "targets"), ("urls", "new")):
+            rows, n_rows = getattr(features, name), features.counts(name)
+            _check_below(rows.indices, HASH_SIZE)
+            _check_below(rows.lengths, len(rows.indices) + 1)
+            ends = row_pointers(sizes[:, _COLUMN[name]])
+            if (n_rows != features.counts(owner)).any() or (
+                rows.indptr[row_pointers(n_rows)] != ends
+            ).any():
+                raise ValueError("the rows of features do not match the links")
+        return features
+
+    def to_records(self) -> list[bytes]:
+        """Pack the features of each page like `to_bytes`."""
+        if self.sizes is None:
+            return [self.to_bytes()]
+        parts = [self.sizes.astype("<i4").tobytes()]
+        nbytes = [np.full(len(self.sizes), 4 * self.sizes.shape[1])]
+        for array, size in zip(self._arrays(), self.sizes.T, strict=True):
+            parts.append(array.tobytes())
+            nbytes.append(size * array.itemsize)
+        slices = [
+            [part[a:b] for a, b in pairwise(row_pointers(each).tolist())]
+            for part, each in zip(parts, nbytes, strict=True)
+        ]
+        return [*map(b"".join, zip(*slices, strict=True))]
+
+    def counts(self, name: str) -> Ints:
+        """Return how many entries of a field each page has, int64 (n_pages,)."""
+        if self.sizes is None:
+            return np.array([len(getattr(self, name))])
+        if self.TYPES[name] == ROWS:
+            return self.sizes[:, _COLUMN[name] + 1]
+        return self.sizes[:, _COLUMN[name]] // (_KEYS if name in _KEYED else 1)
+
+    def page_of(self, name: str) -> Ints:
+        """Return the position of the page of each entry of a field, int64 (n,), ascending."""
+        return np.arange(len(self.relevance)).repeat(self.counts(name))
+
     def with_targets(self, targets: Ints) -> PageFeatures:
         """Return a copy in which the link targets have other URL ids (n_links,)."""
         if np.array_equal(targets, self.targets):
             return self
-        old, at = np.unique(self.targets, return_index=True)
-        return replace(self, targets=targets, new=targets[at[np.searchsorted(old, self.new)]])
+        return replace(self, targets=targets, new=targets[self.first_links()])
 
-    @classmethod
-    def concatenate(cls, parts: Sequence[PageFeatures]) -> PageFeatures:
-        """Join the features of several parts of one page."""
-        if len(parts) == 1:
-            return parts[0]
-        together: dict[str, Any] = {}
-        for name in cls.TYPES.keys() - _PAGE_FIELDS:
-            join = SparseRows.vstack if cls.TYPES[name] == ROWS else np.concatenate
-            together[name] = join([getattr(part, name) for part in parts])
-        return replace(parts[0], **together)
+    def first_links(self) -> Ints:
+        """Return the position of the first link of the page to each new target, (n_new,)."""
+        target, new = self.targets, self.new
+        if len(self.relevance) > 1:  # equal targets of two pages differ
+            n = int(target.max(initial=0)) + 1
+            target, new = target + n * self.page_of("targets"), new + n * self.page_of("new")
+        order = np.argsort(target, kind="stable")
+        first: Ints = order[target[order].searchsorted(new)]
+        return first
 
-    def in_page_order(self) -> PageFeatures:
-        """Return the same features with the links in document order."""
-        order = np.argsort(self.position, kind="stable")
-        if (np.diff(order) == 1).all():
-            return self
-        (features,) = self.split([order])
-        return features
-
-    def split(self, groups: Sequence[Ints]) -> Iterator[PageFeatures]:
-        """Yield the page's features once for each group of links, with only the group's links.
+    def regroup(self, links: Ints, page: Ints, origin: Ints) -> PageFeatures:
+        """Return the features of other pages with the same links.
 
         Parameters
         ----------
-        groups : positions of the links of each group. All links to a URL must be in one group.
+        links : int64 (n_links,), positions of all links in their new order. New targets follow
+            the first link to them.
+        page : int64 (n_links,), new page of each of these links, ascending
+        origin : int64 (n,), the present page from which each new page has the features of a page
         """
-        for group in groups:
-            targets = self.targets[group]
-            new = np.isin(self.new, targets)
-            yield replace(
-                self,
-                targets=targets,
-                position=self.position[group],
-                reading=self.reading[group],
-                around=self.around[group],
-                links=self.links.take(group),
-                new=self.new[new],
-                urls=self.urls.take(np.flatnonzero(new)),
-                url_keys=self.url_keys[new],
-            )
+        page_of_link = np.empty(len(links), np.int64)
+        page_of_link[links] = page
+        page_of_new = page_of_link[self.first_links()]
+        new = np.argsort(page_of_new, kind="stable")
+        fields: dict[str, Any] = {}
+        sizes: list[Ints] = []
+        for name, types in self.TYPES.items():
+            value = getattr(self, name)
+            at, owner = (new, page_of_new[new]) if name in _NEW_FIELDS else (links, page)
+            counts = np.bincount(owner, minlength=len(origin))
+            if name in _PAGE_FIELDS:
+                bounds, counts = row_pointers(self.counts(name)), self.counts(name)[origin]
+                slices = zip(bounds[origin].tolist(), bounds[origin + 1].tolist(), strict=True)
+                fields[name] = np.concatenate([value[start:end] for start, end in slices])
+            elif types == ROWS:
+                fields[name] = rows = value.take(at)
+                sizes.append(np.diff(rows.indptr[row_pointers(counts)]))
+            else:
+                fields[name] = value[at]
+            sizes.append(counts * (_KEYS if name in _KEYED else 1))
+        return PageFeatures(**fields, sizes=np.column_stack(sizes))
+
+    def pages(self) -> SparseRows:
+        """Return the hashed features of each page."""
+        values, counts = None, self.counts("page_indices")
+        if len(self.page_values):
+            values = np.ones(len(self.page_indices), np.float32)
+            values[(self.counts("page_values") > 0).repeat(counts)] = self.page_values
+        return SparseRows(self.page_indices, row_pointers(counts), values)
+
+    def merge(self, first: Ints) -> PageFeatures:
+        """Join consecutive parts of pages; sort the links of each page in document order.
+
+        Parameters
+        ----------
+        first : int64 (n,), position of the first part of each page
+        """
+        page = first.searchsorted(self.page_of("targets"), side="right") - 1
+        order = np.lexsort((self.position, page))
+        if len(first) == len(self.relevance) and (np.diff(order) == 1).all():
+            return self
+        return self.regroup(order, page, first)
+
+
+#: position of the first packed array of each field
+_COLUMN = dict(
+    zip(
+        PageFeatures.TYPES,
+        np.cumsum([0, *(len(types.split()) for types in PageFeatures.TYPES.values())]).tolist(),
+        strict=False,
+    )
+)
 
 
 def _check_below(numbers: NDArray[np.integer], end: int) -> None:
@@ -303,35 +382,41 @@ class LinkTable:
         """Return whether the hashes `url_set_keys` of a URL are known."""
         return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
-    def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> None:
-        """Add the page `url` and its links; with `forget`, add only the link targets."""
-        n = len(features.targets)
-        self.grow(max(url, int(features.targets.max(initial=0))) + 1)
+    def add(self, url: int | Ints, features: PageFeatures, *, forget: bool = False) -> None:
+        """Add pages and their links.
+
+        Parameters
+        ----------
+        url : URL id of the page, or int64 (n_pages,)
+        forget : whether to add only the link targets
+        """
+        urls, n, n_pages = np.atleast_1d(url), len(features.targets), len(features.relevance)
+        self.grow(max(int(urls.max()), int(features.targets.max(initial=0))) + 1)
         table = self._keys.data.reshape(-1, _KEYS)
         table[features.new] = features.url_keys
-        table[url] = features.own_keys[0]
+        table[urls] = features.own_keys
         rows = len(self.url_rows) + np.arange(len(features.new))
         self.url_rows.extend(features.urls)  # first, since a training may read meanwhile
         self.url_row.data[features.new] = rows
-        links = features.links
-        weight = self._weights(int(features.own_keys[0, 0]), features.targets, links)
+        page = features.page_of("targets")
+        weight = self._weights(features, page)
         self.links_ever += n
-        self.pages_ever += 1
+        self.pages_ever += n_pages
         if forget:
             return
-        self.expansion.extend([self.pages_ever - 1])
+        self.expansion.extend(np.arange(self.pages_ever - n_pages, self.pages_ever))
         self.weight.extend(weight)
-        self.source.extend(np.full(n, url))
-        self.relevance.extend(np.full(n, features.relevance[0]))
+        self.source.extend(urls[page])
+        self.relevance.extend(features.relevance[page])
         self.reading.extend(features.reading)
         self.around.extend(features.around)
         self.position.extend(features.position)
-        self.first.extend(_first_links(features))
-        self.page.extend(np.full(n, len(self.pages)))
-        self.pages.append(
-            features.page_indices, features.page_values if len(features.page_values) else None
-        )
-        self.links.extend(links)
+        is_first = np.zeros(n, bool)
+        is_first[features.first_links()] = True
+        self.first.extend(is_first)
+        self.page.extend(len(self.pages) + page)
+        self.pages.extend(features.pages())
+        self.links.extend(features.links)
         self.target.extend(features.targets)
 
     def without_pages(self, forgotten: Bools, n_links: int) -> Self:
@@ -373,16 +458,21 @@ class LinkTable:
         forgotten[self.expansion.data[:n_pages]] = False
         return forgotten
 
-    def _weights(self, host: int, targets: Ints, links: SparseRows) -> Floats:
+    def _weights(self, features: PageFeatures, page: Ints) -> Floats:
         """Return link weights by the number of earlier links with equal host, target and words."""
+        links, host = features.links, features.own_keys[:, 0].astype(np.uint64)
         total = np.zeros(len(links.indices) + 1, np.uint64)
         (links.indices.astype(np.uint64) * _MULTIPLIER).cumsum(out=total[1:])
         words = total[links.indptr[1:]] - total[links.indptr[:-1]]
-        key = (words ^ targets.astype(np.uint64) ^ np.uint64(host << 24)) * _MULTIPLIER
-        slots = (key >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)
+        key = words ^ features.targets.astype(np.uint64) ^ (host << np.uint64(24))[page]
+        slots = ((key * _MULTIPLIER) >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)
         before = self._seen[slots].astype(np.float64)
+        if len(host) > 1:  # earlier pages of these count
+            pairs, at = np.unique(slots * len(host) + page, return_inverse=True)
+            slot = pairs // len(host)
+            before += (np.arange(len(slot)) - slot.searchsorted(slot))[at]
         before = np.minimum(before, np.iinfo(np.uint16).max - 1)
-        self._seen[slots] = (before + 1).astype(np.uint16)
+        self._seen[slots] = (before + 1).astype(np.uint16)  # the last page's for equal slots
         return 1.0 / np.sqrt(before + 1.0)
 
 
@@ -390,10 +480,3 @@ def _growing_array(values: NDArray[np.generic]) -> GrowingArray:
     array = GrowingArray(values.dtype)
     array.extend(values)
     return array
-
-
-def _first_links(features: PageFeatures) -> Bools:
-    first = np.zeros(len(features.targets), bool)
-    order = np.argsort(features.targets, kind="stable")
-    first[order[features.targets[order].searchsorted(features.new)]] = True
-    return first

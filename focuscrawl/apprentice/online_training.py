@@ -102,14 +102,24 @@ class CrawlMemory:
         if keys is not None:
             self._apply_outcome(url, keys, relevance)
 
-    def add(self, url: int, features: PageFeatures, *, forget: bool = False) -> int:
-        """Add a page and its links (with `forget`, no links); return its first link's position."""
-        is_new = self._keys(url) is None
-        first = len(self.table)
-        self.table.add(url, features, forget=forget)
-        self.labels.add_links(url, features.new, self.table.n_urls)
-        if is_new:  # a seed, whose URL had no keys yet when the fetch was recorded
-            self._apply_outcome(url, features.own_keys[0], float(features.relevance[0]))
+    def add(self, urls: Ints, features: PageFeatures, *, forget: bool = False) -> int:
+        """Add pages and their links (with `forget`, no links); return the first link's position.
+
+        Parameters
+        ----------
+        urls : int64 (n_pages,), URL ids of the pages
+        """
+        first, page, n_pages = len(self.table), features.page_of("new"), np.arange(len(urls))
+        named, by = np.concatenate([urls, features.new]), np.concatenate([n_pages, page])
+        order = np.lexsort((by, named))
+        first_named = by[order][named[order].searchsorted(urls)]
+        # seeds, whose URLs had no keys yet when their fetches were recorded
+        new = [at for at in n_pages[first_named == n_pages] if not self.table.has_keys(urls[at])]
+        self.table.add(urls, features, forget=forget)
+        self.labels.add_links(urls[page], features.new, self.table.n_urls)
+        for at in new:
+            relevance = float(features.relevance[at])
+            self._apply_outcome(int(urls[at]), features.own_keys[at], relevance)
         return first
 
     def store_scores(self, urls: Ints, scores: Floats) -> None:

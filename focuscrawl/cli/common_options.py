@@ -83,7 +83,7 @@ EXAMPLES_WEB = (
     "Recording that contains the pages: a .warc, .warc.gz or .wacz file, an index of WARC files, "
     "or `demo` (a synthetic web)."
 )
-_SEEDS_UNREACHABLE = 3  # exit code of a crawl that could fetch none of its start pages
+SEEDS_UNREACHABLE = 3  #: exit code of a crawl that could fetch none of its start pages
 
 
 def path_option(
@@ -331,7 +331,7 @@ def run_crawl(
             except KeyboardInterrupt:  # the terminal interrupts the crawl as well
                 interrupted = True
     code = process.returncode
-    if code and not (allow_unreachable_seeds and code == _SEEDS_UNREACHABLE):
+    if code and not (allow_unreachable_seeds and code == SEEDS_UNREACHABLE):
         if interrupted:
             raise KeyboardInterrupt
         raise SystemExit(code if code > 0 else 1)

@@ -19,6 +19,8 @@ from focuscrawl.report.plain_text import printable
 # passwords in URIs, also in URIs that `pathlib` has normalised to paths
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
 
+_INTERRUPTED = 130  # exit code after Ctrl-C
+
 #: subcommand: (module, imported only when the subcommand is called; one-line help)
 _SUBCOMMANDS = {
     "apprentice": ("cli.apprentice_command", "Train link classifiers on finished crawls."),
@@ -62,9 +64,14 @@ class OneLineErrorGroup(click.Group):
     """Command group that prints a `UserError` as one line and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; print an error that the user can correct as one line."""
+        """Run the command; print an error that the user can correct as one line.
+
+        Ctrl-C ends the command without a message, because commands start other commands.
+        """
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
         except UserError as error:
             _exit_with_error(ctx, error)
         except WorkerError as error:

@@ -91,13 +91,14 @@ class CorpusFolder:
         found = {path: _CRITIC.fullmatch(path.name) for path in self.path.glob("critic-*")}
         return sorted((p for p, match in found.items() if match), key=lambda p: int(p.name[7:]))
 
-    def crawl_critic(self, topic: str) -> Path:
+    def crawl_critic(self) -> Path:
         """Return the critic with which the crawl started; without a crawl, the latest critic."""
         critics = self.critics()
-        if not CrawlFolder(self.crawl).exists:
+        if len(critics) == 1 or not CrawlFolder(self.crawl).exists:
             return critics[-1]
         identity = CrawlFolder(self.crawl).identity()
         first = identity.get("begun_critic", identity["critic"])
+        topic = identity.get("begun_topic", identity["topic"])
         same = (each for each in critics if load_trained(str(each), topic).fingerprint == first)
         return next(same, critics[-1])
 
@@ -145,6 +146,17 @@ class CorpusFolder:
 
     def _relative(self, out: Path) -> str:
         return os.path.relpath(out.resolve(), self.path.resolve())
+
+    def discard_topic(self) -> None:
+        """Remove the critics, the topic definition, the plan and the crawl of a failed corpus.
+
+        Another command may then use the folder, see `open`.
+        """
+        for path in (self.topic, self.plan):
+            path.unlink(missing_ok=True)
+        for folder in (*self.critics(), self.crawl):
+            if folder.exists():
+                shutil.rmtree(folder)
 
     def open(self, order: CorpusOrder) -> None:
         """Create the folder, or check that an existing folder was created with the same options.

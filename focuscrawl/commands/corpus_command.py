@@ -37,7 +37,13 @@ from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import write_atomically
 from focuscrawl.foundation.user_input import LANGUAGES
 from focuscrawl.page.words import count_words
-from focuscrawl.report.outcomes import HARVEST_FELL, STOPPED_EARLY, stop_reason
+from focuscrawl.report.crawl_plan import format_fact
+from focuscrawl.report.outcomes import (
+    HARVEST_FELL,
+    SEEDS_UNREACHABLE,
+    STOPPED_EARLY,
+    stop_reason,
+)
 from focuscrawl.report.plain_text import one_line, pluralize, shorten_middle
 from focuscrawl.report.status import open_store
 from focuscrawl.report.summary import Summary
@@ -51,7 +57,6 @@ if TYPE_CHECKING:
 
 _MOST_START_PAGES = 50  # fetched for the plan
 _WIDTH = 90  # characters of the printed keywords
-_INTERRUPTED = 130  # exit code after Ctrl-C
 _SEARCHES = 3  # further searches during a crawl
 #: stop reasons after which a crawl does not search for more start pages
 _FINAL_REASONS = ("budget", TARGETS_REACHED, TIME_OVER)
@@ -225,7 +230,7 @@ def corpus(
         )
     except KeyboardInterrupt:
         click.echo(f"The command was interrupted. To resume it: {command}", err=True)
-        raise SystemExit(_INTERRUPTED) from None
+        raise
     click.echo("\n" + "\n".join(run.summary_lines(exported, written)))
     if run.target_warning is not None:
         click.echo(f"Warning: {run.target_warning}", err=True)
@@ -257,7 +262,7 @@ class _CorpusRun:
         definition = str(self._files.topic)
         arguments = {
             "topic": self._order.topic,
-            "critic": str(self._files.crawl_critic(self._order.topic)),
+            "critic": str(self._files.crawl_critic()),
             "seeds": definition,
             "crawl_dir": str(self._files.crawl),
             "random_state": str(self._order.random_state),
@@ -285,6 +290,9 @@ class _CorpusRun:
         plan = replace(plan, warnings=tuple(warnings))
         write_atomically(self._files.plan, json.dumps(plan.to_dict(), indent=1) + "\n")
         print_plan(plan, budget)
+        click.echo(
+            format_fact("export", "after the crawl, some seconds for each 100 relevant pages")
+        )
 
     def crawl(self, source: str | None) -> None:
         """Crawl; search for more start pages if the harvest rate falls or the crawl ends early."""
@@ -300,9 +308,17 @@ class _CorpusRun:
         files = self._files
         files.crawl.mkdir(exist_ok=True)
         click.echo(f"Crawling into {files.crawl}; log: {files.log}", err=True)
-        run_crawl(self._arguments, [f"LOG_FILE={files.log}", *settings, *self._settings])
+        settings = (f"LOG_FILE={files.log}", *settings, *self._settings)
+        run_crawl(self._arguments, settings, allow_unreachable_seeds=True)
         with closing(open_store(files.crawl)) as store:
             self.stopped = stop_reason(store)
+            if self.stopped == SEEDS_UNREACHABLE:
+                errors = Summary.of(store).describe_errors()
+                click.echo(
+                    f"focuscrawl: the crawl could fetch no start page ({errors}): see {files.log}",
+                    err=True,
+                )
+                raise SystemExit(common_options.SEEDS_UNREACHABLE)
         if self.stopped in STOPPED_EARLY:
             raise KeyboardInterrupt
 
@@ -319,15 +335,16 @@ class _CorpusRun:
         pages, already = int(self._limits["budget"]), ""
         if summary.fetched > pages:
             already = f"{summary.fetched:,} fetches exist already, more than --pages {pages:,}"
-        in_export = exported.count_targets()
+        in_export, uncounted = exported.count_targets(), self._uncounted_targets(known.targets)
         lines = [
             ("topic", f"{order.topic}: {one_line(order.keywords, _WIDTH)}"),
             ("start pages", f"{len(known.seeds)}, in {files.topic}"),
-            ("critic", f"{files.crawl_critic(order.topic)}, {_describe_quality(quality)}"),
-            ("stopped", already or facts["stopped"]),
+            ("critic", f"{files.crawl_critic()}, {_describe_quality(quality)}"),
+            ("stopped", already or self._describe_stop(facts["stopped"])),
             ("fetched", facts["fetched"]),
             ("harvest rate", f"{facts['harvest rate']}, the mean relevance of all fetches"),
             *((name, facts[name]) for name in ("relevant", "targets") if name in facts),
+            *([] if uncounted is None else [("not counted", uncounted)]),
             *([] if in_export is None else [("in the export", in_export.describe())]),
             *((name, facts[name]) for name in ("errors", "alarm") if name in facts),
             ("best hosts", ", ".join(hosts) or "none"),
@@ -357,6 +374,23 @@ class _CorpusRun:
                 else []
             ),
         ]
+
+    def _describe_stop(self, reason: str) -> str:
+        """Return why the crawl stopped, for a user who may not have named a stop rule."""
+        is_default = self._limits["stop"] == _STOP
+        return reason.replace("by the rule", "by the default rule", 1) if is_default else reason
+
+    def _uncounted_targets(self, named: Sequence[str]) -> str | None:
+        """Describe which of the named target pages the crawl does not count, if there are any."""
+        counts = self._summary.targets
+        if counts is None or counts.targets == len(named):
+            return None
+        web = self._order.web
+        missing = "" if web is None else f"{web} lacks them, or "
+        return (
+            f"{len(named) - counts.targets} of {pluralize(len(named), 'target page')}, because "
+            f"{missing}the crawl knew them from its start pages or examples"
+        )
 
     @cached_property
     def _summary(self) -> Summary:

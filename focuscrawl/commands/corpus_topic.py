@@ -87,7 +87,7 @@ class CorpusTopic:
         """Find start pages, train the critic, and write the topic definition."""
         order, files = self._order, self._files
         if files.topic.exists() and files.critics():
-            critic = files.crawl_critic(order.topic)
+            critic = files.crawl_critic()
             click.echo(f"Topic of {files.topic}, critic {critic}")
             if critic != files.critics()[-1]:
                 apply = shlex.join(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import common_options
-from focuscrawl.cli.common_options import run_crawl
+from focuscrawl.cli.common_options import SEEDS_UNREACHABLE, run_crawl
 from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
 from focuscrawl.crawl.assembly import load_config_critic, with_topic
@@ -42,7 +42,6 @@ _IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop", "t
 _MOST_REDIRECTS = 5  # in a row
 _WORDS, _SHOWN = 300, 12  # frequent words judged, words printed
 _KEYWORDS_WIDTH = 90  # characters of the keywords in a warning
-_SEEDS_UNREACHABLE = 3  # exit code
 _EMPTY_CRAWL = 110_000  # bytes
 
 
@@ -75,7 +74,7 @@ def plan(
     else:
         print_plan(outlook, budget)
     if all(page.relevance is None for page in outlook.pages):
-        raise SystemExit(_SEEDS_UNREACHABLE)
+        raise SystemExit(SEEDS_UNREACHABLE)
 
 
 def make_plan(

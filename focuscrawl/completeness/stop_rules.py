@@ -126,14 +126,14 @@ class StopExpression:
             The counts that the rule applied to.
         """
         if reason == TARGETS_REACHED and found is not None:
-            return f"stopped by your rule `targets {self.targets:g}`: {found.describe()}"
+            return f"stopped by the rule `targets {self.targets:g}`: {found.describe()}"
         if reason == TIME_OVER or estimate is None:
-            return f"stopped by your rule `time {self.seconds:g}s`: this run has reached its time"
+            return f"stopped by the rule `time {self.seconds:g}s`: this run has reached its time"
         if reason == RECALL_REACHED:
-            return f"stopped by your rule `recall {self.recall:g}`: {estimate.describe()}"
+            return f"stopped by the rule `recall {self.recall:g}`: {estimate.describe()}"
         expected = estimate.next_harvest * self.next_fetches
         return (
-            f"stopped by your rule `next {self.next_fetches} < {self.harvest:g}`: {expected:.0f} "
+            f"stopped by the rule `next {self.next_fetches} < {self.harvest:g}`: {expected:.0f} "
             f"of the next {self.next_fetches:,} pages are expected to be relevant"
         )
 

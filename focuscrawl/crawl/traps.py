@@ -12,6 +12,7 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.state import is_redirect
 from focuscrawl.crawl.url_table import url_pattern
 from focuscrawl.foundation.urls import host
+from focuscrawl.frontier import LAST
 from focuscrawl.page.documents import URL_LIST_KINDS
 from focuscrawl.store.history import DIGEST
 
@@ -30,7 +31,6 @@ _MOST = 0.5  # share of a prior that one pattern counts for its host, so that on
 _DECAY = 0.5 ** (1 / 200)  # of all sums per fetch, so that 200 fetches halve them
 _RISE = 0.75  # share of a higher step at which a discount ends; most steps are not undone soon
 _MAX_REPEATS = 18  # in a row, after which 1 new page in 20 is expected (rule of succession)
-LAST = 255  # halvings of a URL that comes after all URLs with a score above 1e-76
 _MAX_PAGES = 10_000  # in the index of near-duplicates; 30 MB
 
 

@@ -49,7 +49,7 @@ class PatientOrder(Part):
         if crawl.is_at_capacity:
             return None  # no fetch can start now in any case
         best = crawl.peek(now)
-        score = math.inf if best is None else crawl.frontier.halved_score(best)
+        score = math.inf if best is None else _relevance(crawl, best)
         if score == math.inf:
             return None
         if self._is_seed_waiting(now):
@@ -100,7 +100,7 @@ class PriorityFidelity(Part):
             url: host for url, host in self._better_hosts.items() if url in crawl.in_flight
         }
         self._better_hosts.pop(url_id, None)
-        score = crawl.frontier.halved_score(url_id)
+        score = _relevance(crawl, url_id)
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _MAX_BUSY_HOSTS):
@@ -115,3 +115,8 @@ class PriorityFidelity(Part):
             self._crawl.overtaken += 1
             visit.events.append((OVERTAKEN, host))
             visit.better_host = host
+
+
+def _relevance(crawl: CrawlState, url_id: int) -> float:
+    """Return the expected relevance of a URL; its score is lower if the URL comes last."""
+    return max(crawl.frontier.halved_score(url_id), 0.0)

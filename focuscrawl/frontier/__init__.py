@@ -4,7 +4,7 @@ Other packages compute scores (`focuscrawl.strategies`), discount scores (`focus
 and store URLs (`focuscrawl.store`).
 """
 
-from focuscrawl.frontier.frontier import Frontier, SortedQueues, halve_score, halve_scores
+from focuscrawl.frontier.frontier import LAST, Frontier, SortedQueues, halve_score, halve_scores
 from focuscrawl.frontier.hosts import NameTable
 
-__all__ = ["Frontier", "NameTable", "SortedQueues", "halve_score", "halve_scores"]
+__all__ = ["LAST", "Frontier", "NameTable", "SortedQueues", "halve_score", "halve_scores"]

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 _Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
 
+#: number of halvings of a URL that comes after all URLs with fewer halvings
+LAST = 255
+_BEYOND = 1e6  # larger than any difference of two scores
 _FREED_PER_POP = 4  # outdated entries freed by one `pop`; more would block the event loop
 
 
@@ -94,11 +97,17 @@ class BusyHostLink(NamedTuple):
 def halve_scores(scores: Floats, halvings: NDArray[np.integer[Any]]) -> Floats:
     """Return `scores`, each halved as often as in `halvings` (see `halve_score`), float64 (n,)."""
     exponents = halvings.astype(np.int32)
-    return np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
+    halved: Floats = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
+    return np.where(exponents == LAST, scores - _BEYOND, halved)
 
 
 def halve_score(score: float, halvings: int) -> float:
-    """Halve a score `halvings` times; double a negative score instead."""
+    """Halve a score `halvings` times; double a negative score instead.
+
+    With `LAST` halvings, the result is below all scores with fewer halvings.
+    """
+    if halvings == LAST:
+        return score - _BEYOND
     return math.ldexp(score, -halvings if score > 0.0 else halvings)
 
 

@@ -35,19 +35,20 @@ UNCHANGED = "not modified"
 
 #: stop reasons of a person or a signal; None: killed
 STOPPED_EARLY = ("interrupted", "stopped", None)
+SEEDS_UNREACHABLE = "seeds_unreachable"  #: stop reason of a crawl without a single page
 HARVEST_FELL = "harvest_fell"  #: stop reason of `FOCUSCRAWL_STOP_AT_ALARM`
 _RESUME = "the same command resumes the crawl"
 _STOP_REASONS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
     "frontier_empty": "the frontier is empty: no links are left to follow",
-    "seeds_unreachable": "no start page could be fetched; check the seeds with `focuscrawl plan`",
+    SEEDS_UNREACHABLE: "no start page could be fetched; check the seeds with `focuscrawl plan`",
     "hosts_unavailable": "all queued URLs are on skipped hosts; the same command tries them again",
     "no_relevant_page": "too many fetches in a row without a relevant page",
-    RECALL_REACHED: "stopped by your recall rule after {fetched} fetches",
-    TARGETS_REACHED: "stopped by your rule on target pages after {fetched} fetches",
-    LITTLE_EXPECTED: "stopped by your rule on the harvest of the next fetches",
-    TIME_OVER: f"stopped by your time rule; {_RESUME}",
+    RECALL_REACHED: "stopped by the recall rule after {fetched} fetches",
+    TARGETS_REACHED: "stopped by the rule on target pages after {fetched} fetches",
+    LITTLE_EXPECTED: "stopped by the rule on the harvest of the next fetches",
+    TIME_OVER: f"stopped by the time rule; {_RESUME}",
     HARVEST_FELL: f"the harvest rate fell; {_RESUME}",
     "interrupted": f"interrupted; {_RESUME}",
     "stopped": f"stopped by `focuscrawl stop`; {_RESUME}",

@@ -14,9 +14,8 @@ from focuscrawl.apprentice.feature_extraction import name_features
 from focuscrawl.apprentice.link_table import PageFeatures, unpack_words
 from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.page_source import LIVE
-from focuscrawl.crawl.traps import LAST
 from focuscrawl.foundation.urls import host
-from focuscrawl.frontier import halve_score
+from focuscrawl.frontier import LAST, halve_score
 from focuscrawl.offline.apprentice_training import initial_apprentice
 from focuscrawl.report.outcomes import PAGE, outcome, skipped_hosts
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, printable

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from threadpoolctl import threadpool_limits
 
 from focuscrawl.apprentice.options import MAX_LINKS
 from focuscrawl.crawl.traps import Traps
@@ -77,7 +78,9 @@ class BucketUrls:
 
     def is_known(self, url: str) -> bool:
         """Return whether the bucket of hosts contains a URL."""
-        return bool(self.known(np.array([hashed_id(url)], np.int64))[0])
+        id_ = hashed_id(url)
+        at = int(np.searchsorted(self.ids, id_))
+        return at < len(self.ids) and bool(self.ids[at] == id_)
 
     def rows(self, places: Ints) -> pa.Table:
         """Return the current table rows of the URLs at given positions (columns as in `URL`)."""
@@ -299,7 +302,8 @@ def load_evidence(
     tuple of Ints and Floats
         Ids of the link targets, int64 (m,), and their scores; fetched targets may be included.
     """
-    ids = np.unique(rows["targets"].combine_chunks().flatten().to_numpy())
+    lists = rows["targets"].combine_chunks()
+    ids, place = np.unique(lists.flatten().to_numpy(), return_inverse=True)
     names = urls.urls(urls.positions(ids))
     numbers = np.array([number(name) for name in names], np.int64)
     outcomes = context.outcomes(bucket, until)
@@ -312,18 +316,17 @@ def load_evidence(
     load_outcomes()
     if not len(rows):
         return ids, np.zeros(0)
-    pages = [
-        StoredPage(
-            url=number(row["source"]),
-            seq=at,
-            relevance=row["relevance"],
-            targets=numbers[np.searchsorted(ids, row["targets"])],
-            link_scores=np.array(row["scores"]),
-            memo=row["memo"],
-        )
-        for at, row in enumerate(rows.to_pylist(), 1)
-    ]
-    found, scores = strategy.restore_pages(pages)
+    ends = np.cumsum(lists.value_lengths().to_numpy())[:-1]
+    columns = zip(
+        map(number, rows["source"].to_pylist()),
+        range(1, len(rows) + 1),
+        rows["relevance"].to_pylist(),
+        np.split(numbers[place], ends),
+        np.split(rows["scores"].combine_chunks().flatten().to_numpy(), ends),
+        rows["memo"].to_pylist(),
+        strict=True,
+    )
+    found, scores = strategy.restore_pages([StoredPage(*column) for column in columns])
     relevance = urls.relevance[urls.positions(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
         strategy.observe_earlier_fetch(int(numbers[known]), float(relevance[known]))
@@ -331,9 +334,10 @@ def load_evidence(
     lesson = context.load_model(strategy, until)
     if lesson is not None:
         found, scores = lesson.urls, lesson.scores
-    id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))
-    kept = [at for at, each in enumerate(found.tolist()) if each in id_of]
-    return np.array([id_of[int(found[at])] for at in kept], np.int64), scores[kept]
+    order = np.argsort(numbers)
+    at = order[np.searchsorted(numbers[order[:-1]], found)]
+    kept = numbers[at] == found
+    return ids[at[kept]], scores[kept]
 
 
 _MIN_RESCORED = 500  # best links of a bucket that are always re-scored after a round
@@ -520,7 +524,9 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
                 with tables.reporting_damage(name):
                     pool.add(judged)
         if len(pool) >= _MIN_EXAMPLES:
-            state, instances, metrics = strategy.train_on_pool(pool)
+            # with more threads, the last bits would depend on the number of processors
+            with threadpool_limits(1, user_api="blas"):
+                state, instances, metrics = strategy.train_on_pool(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
             model |= {"version": model["version"] + 1, "learned_in": round_}
             model |= {"instances": instances, "metrics": metrics}

@@ -138,6 +138,10 @@ class RoundsContext:
         self.settings: dict[str, Any] = kept["settings"]
         self._crawl: dict[str, Any] = kept["crawl"]
         self.checked = check_config(CrawlConfig(**self._crawl), None, exists=False)
+        config, checked = self.checked.config, self.checked
+        self._strategy_context = StrategyContext(
+            checked.critic, config.random_state, checked.web, config.topics
+        )
         self.time: RoundTime | None = None
         if self.checked.web is None:
             share = self.fetches / self.buckets
@@ -149,9 +153,8 @@ class RoundsContext:
 
     def strategy(self) -> Strategy:
         """Return a new instance of the crawl's strategy, without any observed fetches."""
-        config, checked = self.checked.config, self.checked
-        context = StrategyContext(checked.critic, config.random_state, checked.web, config.topics)
-        strategy = make_strategy(config.strategy, context, config.options)
+        config = self.checked.config
+        strategy = make_strategy(config.strategy, self._strategy_context, config.options)
         strategy.self_contained = True
         return strategy
 

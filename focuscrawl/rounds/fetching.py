@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +58,12 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.tables import Tables
     from focuscrawl.store import CrawlStore
     from focuscrawl.store.history import StoredFetch
+    from focuscrawl.strategies import Strategy
 
 IMPORT_ROUND = 1  #: the round that `import_crawl` writes
 # the order of discovery has bits for the round, the bucket and the URL
 _ROUND_SHIFT, _BUCKET_SHIFT = 40, 28
+_CHUNK = 100  # pages whose memos are split at once
 _FAILURES = ("error", "store_error")  # stop reasons after which a round can be resumed
 
 
@@ -163,56 +167,59 @@ def _write_links(
     others: Iterable[int],
 ) -> None:
     (bucket, round_), urls, buckets = where, crawl.urls, context.buckets
-    names: dict[int, dict[int, dict[str, Any]]] = {}
     links: dict[int, list[dict[str, Any]]] = {}
 
-    def name(number: int) -> None:
+    @cache
+    def place(number: int) -> tuple[int, int]:
+        """Return the bucket and the id of a URL in the tables."""
         url = urls[number]
-        of_bucket = names.setdefault(bucket_of(url, buckets), {})
-        if number not in of_bucket:
-            of_bucket[number] = {
-                "id": hashed_id(url),
-                "url": url,
-                "depth": urls.depth(number),
-                "referrer": urls.referrer(number),
-                "found": (round_ << _ROUND_SHIFT) + (bucket << _BUCKET_SHIFT) + number,
-                "first": number in first,
-            }
+        return bucket_of(url, buckets), hashed_id(url)
 
-    for number in sorted({*first, *others}):
-        name(number)
-    for page in fetches:
-        for to, row in _evidence(crawl, page, buckets):
+    numbers = {*first, *others}
+    with_links = (page for page in fetches if page.links)
+    while pages := [*islice(with_links, _CHUNK)]:
+        numbers.update(link.target for page in pages for link in page.links)
+        for to, row in _evidence(crawl.strategy, pages, place):
             links.setdefault(to, []).append(row)
-        for link in page.links:
-            name(link.target)
+    names: dict[int, list[dict[str, Any]]] = {}
+    for number in sorted(numbers):
+        to, id_ = place(number)
+        row = {
+            "id": id_,
+            "url": urls[number],
+            "depth": urls.depth(number),
+            "referrer": urls.referrer(number),
+            "found": (round_ << _ROUND_SHIFT) + (bucket << _BUCKET_SHIFT) + number,
+            "first": number in first,
+        }
+        names.setdefault(to, []).append(row)
     for to, rows in names.items():
-        context.tables.write(f"names/{round_:05}/{bucket:03}-{to:03}", NAME, [*rows.values()])
-    for to, found in links.items():
-        context.tables.write(f"links/{round_:05}/{bucket:03}-{to:03}", EVIDENCE, found)
+        context.tables.write(f"names/{round_:05}/{bucket:03}-{to:03}", NAME, rows)
+    for to, rows in links.items():
+        context.tables.write(f"links/{round_:05}/{bucket:03}-{to:03}", EVIDENCE, rows)
 
 
 def _evidence(
-    crawl: Crawl, page: StoredFetch, buckets: int
+    strategy: Strategy, pages: Sequence[StoredFetch], place: Callable[[int], tuple[int, int]]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the evidence of a page's links, one row for each bucket of targets."""
-    if not page.links:
-        return
-    urls = crawl.urls
-    to = np.array([bucket_of(urls[link.target], buckets) for link in page.links])
-    order = np.argsort(to, kind="stable")
-    groups = np.split(order, np.flatnonzero(np.diff(to[order])) + 1)
-    memos = crawl.strategy.split_memo(page.memo, groups) if len(groups) > 1 else [page.memo]
-    for kept, memo in zip(groups, memos, strict=True):
-        found = [page.links[at] for at in kept.tolist()]
-        row = {
-            "source": page.url_text,
-            "relevance": page.relevance,
-            "targets": [hashed_id(urls[link.target]) for link in found],
-            "scores": [-math.inf if link.score is None else link.score for link in found],
-            "memo": memo,
-        }
-        yield int(to[kept[0]]), row
+    """Yield the evidence of links: the bucket of their targets, and a row for each page."""
+    places = [np.array([place(link.target) for link in page.links]) for page in pages]
+    all_memos = strategy.split_memos(
+        [page.memo for page in pages], [each[:, 0] for each in places]
+    )
+    for page, (to, ids), memos in zip(pages, (each.T for each in places), all_memos, strict=True):
+        scores = np.array([-math.inf if link.score is None else link.score for link in page.links])
+        for bucket, memo in zip(np.unique(to).tolist(), memos, strict=True):
+            yield (
+                bucket,
+                {
+                    "source": page.url_text,
+                    "relevance": page.relevance,
+                    "targets": ids[to == bucket],
+                    "scores": scores[to == bucket],
+                    "memo": memo,
+                },
+            )
 
 
 def excluded_urls(urls: UrlTable) -> list[str]:

@@ -153,6 +153,20 @@ CHOSEN = pa.schema(
         ("halvings", pa.int64()),  # how often the score is halved
     ]
 )
+#: columns of each table
+_SCHEMAS = {
+    "names": NAME,
+    "links": EVIDENCE,
+    "digests": CONTENT,
+    "urls": URL,
+    "evidence": EVIDENCE,
+    "known": KNOWN,
+    "contents": CONTENT,
+    "pages": PAGE,
+    "discounts": DISCOUNT,
+    "candidates": CHOSEN,
+    "chosen": CHOSEN,
+}
 
 
 class Tables:
@@ -375,14 +389,9 @@ class Tables:
         dictionaries : sequence of str, optional
             Text columns to return dictionary-encoded.
         """
-        with self._readable(name) as path:
-            return pq.read_table(
-                path,
-                filesystem=self._files,
-                columns=columns,
-                read_dictionary=dictionaries,
-                use_threads=False,  # for one file with few columns, threads are slower
-            )
+        with self._open(name, dictionaries) as file:
+            # for one file with few columns, threads are slower
+            return file.read(columns, use_threads=False)
 
     def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
         """Yield the rows of a table at given positions, one row group at a time.
@@ -514,12 +523,28 @@ class Tables:
             ) from None
 
     @contextmanager
-    def _open(self, name: str) -> Iterator[pq.ParquetFile]:
+    def _open(
+        self, name: str, dictionaries: Sequence[str] | None = None
+    ) -> Iterator[pq.ParquetFile]:
         with (
             self._readable(name) as path,
-            pq.ParquetFile(path, filesystem=self._files) as file,
+            pq.ParquetFile(path, filesystem=self._files, read_dictionary=dictionaries) as file,
         ):
+            self._check_columns(name, file.schema_arrow)
             yield file
+
+    def _check_columns(self, name: str, found: pa.Schema) -> None:
+        """Raise `UserError` if a table lacks one of its columns."""
+        for field in _SCHEMAS[name.partition("/")[0]]:
+            place = found.get_field_index(field.name)
+            kind = pa.null() if place < 0 else found.field(place).type
+            if pa.types.is_dictionary(kind):
+                kind = kind.value_type
+            if kind != field.type:
+                raise UserError(
+                    f"{self._base}/{name}.parquet has no column {field.name} of type "
+                    f"{field.type}: crawl again into another folder"
+                )
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:
@@ -544,5 +569,7 @@ class _RoundsTable(NamedTuple):
 
 def last_rows(ids: Ints) -> tuple[Ints, Ints]:
     """Return the sorted distinct ids, int64 (m,), and the last position of each id."""
-    unique, last = np.unique(ids[::-1], return_index=True)
-    return unique, len(ids) - 1 - last
+    order = np.argsort(ids, kind="stable")  # fast, because the ids of each part are sorted
+    ids = ids[order]
+    is_last = np.append(ids[1:] != ids[:-1], True)[: len(ids)]
+    return ids[is_last], order[is_last]

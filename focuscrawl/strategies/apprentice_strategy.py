@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import attrgetter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.base import JudgedPage, Scores, StoredPage, StrategyContext
 
 
+_FIRST = np.zeros(1, np.int64)
 _LAG = 3  # fetches of a replay from the start of a training to the adoption of its model
 
 
@@ -68,7 +68,10 @@ class ApprenticeStrategy(Strategy):
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(checked, exported)
         self.lag = min(_LAG, checked.batch // 2)
-        self._extractor = FeatureExtractor(context.critic, self._apprentice.options)
+        used = self._apprentice.options
+        if used not in context.shared:  # the critic judges each word only once
+            context.shared[used] = FeatureExtractor(context.critic, used)
+        self._extractor: FeatureExtractor = context.shared[used]
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Record a fetch; a duplicate counts like any irrelevant fetch."""
@@ -133,10 +136,19 @@ class ApprenticeStrategy(Strategy):
 
     # -- in rounds ---------------------------------------------------------------------------
 
-    def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
-        """Split a page's memo (its links' stored features) into one memo per group of links."""
-        assert memo is not None
-        return (each.to_bytes() for each in PageFeatures.from_bytes(memo).split(groups))
+    def split_memos(
+        self, memos: Sequence[bytes | None], parts: Sequence[Ints]
+    ) -> Iterator[list[bytes | None]]:
+        """Split the memos (stored features) of pages into one memo per part of their links."""
+        features = PageFeatures.from_records([memo or b"" for memo in memos])
+        part, page = np.concatenate(parts), features.page_of("targets")
+        order = np.lexsort((part, page))
+        part, page = part[order], page[order]
+        is_first = (np.diff(part, prepend=-1) != 0) | (np.diff(page, prepend=-1) != 0)
+        origin = page[is_first]
+        packed = features.regroup(order, np.cumsum(is_first) - 1, origin).to_records()
+        ends = origin.searchsorted(np.arange(len(memos)), side="right").tolist()
+        return ([*packed[start:end]] for start, end in pairwise([0, *ends]))
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
         """Return a page's memo (stored features) with the features of all link targets added."""
@@ -145,15 +157,17 @@ class ApprenticeStrategy(Strategy):
 
     def join_memos(self, parts: Sequence[StoredPage]) -> bytes:
         """Join memos (stored features) of different links of one page to one memo."""
-        return _features_of(parts).to_bytes()
+        features = _features_of(parts)
+        n_links = len(features.targets)
+        whole = features.regroup(np.arange(n_links), np.zeros(n_links, np.int64), _FIRST)
+        return whole.to_bytes()
 
     def restore_pages(self, pages: Sequence[StoredPage]) -> Scores:
         """Add the links of pages that other buckets (groups of hosts) have fetched."""
-        added = [
-            (url, _features_of([*parts]).in_page_order())
-            for url, parts in groupby(pages, key=attrgetter("url"))
-        ]
-        urls, scores = self._apprentice.expand_pages(added)
+        urls = np.array([page.url for page in pages], np.int64)
+        first = np.flatnonzero(np.diff(urls, prepend=-1))
+        features = _features_of(pages).merge(first)
+        urls, scores = self._apprentice.expand_pages(urls[first], features)
         return urls, _rounded(scores)
 
     def observe_earlier_fetch(self, url: int, relevance: float) -> None:
@@ -179,7 +193,7 @@ class ApprenticeStrategy(Strategy):
 
     def export_outcomes(self) -> bytes:
         """Return the rates of relevant fetches per directory and URL pattern as bytes."""
-        return pack_arrays(self._apprentice.memory.outcomes.get_state())
+        return pack_arrays(self._apprentice.memory.outcomes.get_state(), compressed=False)
 
     def load_outcomes(self, outcomes: bytes) -> None:
         """Load the rates of relevant fetches per directory and URL pattern from bytes."""
@@ -201,10 +215,7 @@ def _model_update(learned: ApprenticeUpdate, trained_at: int) -> ModelUpdate:
 
 
 def _features_of(parts: Sequence[StoredPage]) -> PageFeatures:
-    """Join the features of a page whose links are in several parts."""
-    features = PageFeatures.concatenate(
-        [PageFeatures.from_bytes(each.memo or b"") for each in parts]
-    )
+    features = PageFeatures.from_records([each.memo or b"" for each in parts])
     return features.with_targets(np.concatenate([each.targets for each in parts]))
 
 

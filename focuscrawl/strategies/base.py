@@ -7,7 +7,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ class StrategyContext:
     web : the recording (saved pages) that a replay crawls; None in a live crawl
     topics : topic paths that the user chose
     knowledge : knowledge of the topic from earlier crawls; None in a first crawl
+    shared : objects that the strategies of this context share, one strategy at a time
     """
 
     critic: Critic
@@ -47,6 +48,7 @@ class StrategyContext:
     web: Web | None
     topics: tuple[str, ...] = ()
     knowledge: Knowledge | None = None
+    shared: dict[Any, Any] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +218,7 @@ class Strategy(ABC):
         """Return the scores of the links of `page` and of the link targets.
 
         For a long page of a live crawl, the method `expand` runs in a background thread. While
-        `expand` runs, the crawl calls only the methods `learn` and `split_memo`.
+        `expand` runs, the crawl calls only the methods `learn` and `split_memos`.
         """
 
     @abstractmethod
@@ -307,20 +309,22 @@ class Strategy(ABC):
 
     # -- in rounds, with a new strategy for each bucket of hosts in each round -------------------
 
-    def split_memo(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
-        """Return one memo per group of a page's links; by default, each is the whole memo.
+    def split_memos(
+        self, memos: Sequence[bytes | None], parts: Sequence[Ints]
+    ) -> Iterable[Sequence[bytes | None]]:
+        """Return one memo per part of each page's links; by default, each is the whole memo.
 
-        The method `split_memo` may run in any thread.
+        The method `split_memos` may run in any thread.
 
         Parameters
         ----------
-        memo : bytes or None
-            Memo of the page.
-        groups : Sequence[Ints]
-            Positions of the links of each group, ascending. Each link is in one group, and all
-            links to a URL are in the same group.
+        memos : Sequence[bytes | None]
+            Memos of pages with links.
+        parts : Sequence[Ints]
+            For each page, int64 (n_links,), number of the part of each link. All links to a URL
+            are in the same part. The memos of a page are returned by ascending part number.
         """
-        return [memo] * len(groups)
+        return [[memo] * len(np.unique(part)) for memo, part in zip(memos, parts, strict=True)]
 
     def make_self_contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
         """Return a memo (stored bytes) that is usable without the crawl's earlier pages."""

@@ -16,9 +16,9 @@ from focuscrawl.collection.corpus_folder import ORDER_FILE, CorpusFolder
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.phrase_model import parse_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.files import read_regular, reporting_write_errors
+from focuscrawl.foundation.files import read_regular, reporting_write_errors, write_atomically
 from focuscrawl.report.crawl_plan import CrawlPlan
-from focuscrawl.report.outcomes import STOPPED_EARLY, stop_reason
+from focuscrawl.report.outcomes import SEEDS_UNREACHABLE, STOPPED_EARLY, stop_reason
 from focuscrawl.report.status import open_store
 from focuscrawl.search import default_source
 from focuscrawl.studio.exports import FOLDER, list_exports
@@ -62,16 +62,16 @@ class Corpus:
     web: str | None  # recording; None: the live Web
 
     @classmethod
-    def from_form(cls, folder: StudioFolder, values: Mapping[str, Any]) -> Self:
-        """Check the fields ``keywords``, ``urls`` and ``web`` of the form of a new corpus.
+    def from_form(cls, folder: StudioFolder, values: Mapping[str, Any], name: str = "") -> Self:
+        """Check the fields ``keywords``, ``urls`` and ``web`` of the form of a corpus.
 
-        The first phrase of the keywords becomes the name of the corpus.
+        Without a `name`, the first phrase of the keywords becomes the name of the corpus.
         """
-        checks, name, urls, web = FieldChecks(), "", list[str](), None
+        checks, urls, web = FieldChecks(), list[str](), None
         keywords, recording = text_value(values, "keywords"), text_value(values, "web")
         with checks.field("keywords"):
             phrases = parse_phrases(keywords)
-            name = _free_name(folder, "_".join(phrases[0][:_MAX_WORDS]))
+            name = name or _free_name(folder, "_".join(phrases[0][:_MAX_WORDS]))
         with checks.field("urls"):
             urls = parse_urls(text_values(values, "urls"))
             if len(urls) > _MAX_URLS:
@@ -102,6 +102,10 @@ class Corpus:
             web = folder.recording(str(web).removeprefix("./"))
         return cls(name, keywords, parse_urls(urls), web)
 
+    def order(self) -> dict[str, Any]:
+        """Return the entries of the corpus in the file `ORDER_FILE`."""
+        return {"keywords": self.keywords, "urls": self.urls, "web": self.web}
+
     def arguments(self, pages: int) -> list[str]:
         """Return the arguments of ``focuscrawl`` to create this corpus with `pages` fetches."""
         return [
@@ -116,8 +120,10 @@ def routes(context: StudioContext) -> list[Route]:
     """Return the routes of the pages and of the JSON API for corpora."""
 
     def create(_: Request, values: Mapping[str, Any]) -> Response:
-        pages = _parse_pages(values)
-        corpus = Corpus.from_form(context.folder, values)
+        pages, corrected = _parse_pages(values), text_value(values, "of")
+        if corrected and not read_steps(context, corrected)["correctable"]:
+            raise UserError(f"{corrected} cannot be corrected any more: create another corpus")
+        corpus = Corpus.from_form(context.folder, values, corrected)
         started = {"corpus": corpus.name, "job": start(context, corpus, pages).to_dict()}
         page = f"{context.base}/corpora/{quote(corpus.name)}"
         return accepted_response(started, {"HX-Redirect": page})
@@ -157,13 +163,22 @@ def routes(context: StudioContext) -> list[Route]:
 
 
 def start(context: StudioContext, corpus: Corpus, pages: int) -> Job:
-    """Start or resume the creation of a corpus of at most `pages` fetched pages."""
+    """Start or resume the creation of a corpus of at most `pages` fetched pages.
+
+    If the keywords, pages or recording of a failed corpus were corrected, it is created anew.
+    """
     with context.job_lock():
         if context.jobs.running(CORPUS, corpus.name) is not None:
             raise UserError(f"{corpus.name} is being created already: wait until it has finished")
         written = (f"crawl/{FOLDER}", ".examples", "critic-1", "plan.json", "topic.toml")
         folder, *_ = [context.folder.safe_path(f"{corpus.name}/{each}") for each in written]
+        order = context.folder.safe_path(f"{corpus.name}/{ORDER_FILE}")
         with reporting_write_errors(folder):
+            order.parent.mkdir(parents=True, exist_ok=True)
+            if not order.exists() or Corpus.read(context.folder, corpus.name) != corpus:
+                CorpusFolder(order.parent).discard_topic()
+                # the command replaces this file when it has checked its arguments
+                write_atomically(order, json.dumps(corpus.order()))
             folder.mkdir(parents=True, exist_ok=True)
         return context.jobs.start(CORPUS, corpus.name, corpus.arguments(pages))
 
@@ -191,8 +206,10 @@ def read_steps(context: StudioContext, name: str) -> dict[str, Any]:
 
     The fields ``topic`` (numbers of start pages and target pages), ``critic`` (name), ``plan``
     (facts and warnings), ``crawl`` (its `crawl_summary`) and ``exports`` are empty as long as the
-    step is not finished. The field ``crawled`` is True if the crawl has ended by itself. The field
-    ``job`` is the latest job, or None.
+    step is not finished. The field ``critic`` names the critic with which the crawl started, or
+    else the latest critic. The field ``crawled`` is True if the crawl has ended by itself and has
+    fetched a start page. The field ``correctable`` is True if the corpus has failed before its
+    crawl fetched a page. The field ``job`` is the latest job, or None.
     """
     folder = context.folder
     files = CorpusFolder(folder.safe_path(name))
@@ -201,25 +218,31 @@ def read_steps(context: StudioContext, name: str) -> dict[str, Any]:
         Corpus.read(folder, name)  # raises an error if there is no corpus
     critics = [each for each in files.critics() if folder.is_critic(each)]
     crawl = context.crawl(f"{name}/crawl") if CrawlFolder(files.crawl).exists else None
+    used = files.crawl_critic() if critics and crawl is not None else next(reversed(critics), None)
+    ended = "" if crawl is None else _read_end(crawl)
+    failed = job is not None and job.state is JobState.FAILED
+    is_ordered = folder.has_file(f"{name}/{ORDER_FILE}")
     return {
         "name": name,
         "job": job,
         "running": job is not None and job.state is JobState.RUNNING,
+        "correctable": is_ordered and failed and (crawl is None or ended == SEEDS_UNREACHABLE),
         "topic": _read_topic(files) if folder.has_file(f"{name}/topic.toml") else None,
-        "critic": critics[-1].name if critics else None,
+        "critic": None if used is None else used.name,
         "plan": _read_plan(files) if folder.has_file(f"{name}/plan.json") else None,
         "crawl": None if crawl is None else crawl_summary(crawl),
-        "crawled": crawl is not None and _has_ended(crawl),
+        "crawled": ended not in ("", SEEDS_UNREACHABLE),
         "exports": [] if crawl is None else list_exports(crawl.path),
         "file": _FILE,
-        "is_ordered": folder.has_file(f"{name}/{ORDER_FILE}"),
         "pages": _pages_of(job) if crawl is None else 2 * crawl_summary(crawl)["fetched"],
     }
 
 
-def _has_ended(crawl: NamedCrawl) -> bool:
+def _read_end(crawl: NamedCrawl) -> str:
+    """Return why a crawl ended by itself; empty if it is running or was stopped."""
     with closing(open_store(crawl.path)) as store:
-        return not crawl.control.in_use and stop_reason(store) not in STOPPED_EARLY
+        reason = stop_reason(store)
+    return "" if reason is None or reason in STOPPED_EARLY or crawl.control.in_use else reason
 
 
 def _pages_of(job: Job | None) -> int:

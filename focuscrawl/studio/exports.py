@@ -72,8 +72,11 @@ _MAX_PREVIEW = 1 << 20  # bytes read for a preview
 _MAX_CELL, _MAX_TEXT = 200, 3000  # characters of a cell, bytes of a text
 
 
-def routes(context: StudioContext) -> list[Route]:
-    """Return the routes of the page and of the JSON API for exports."""
+def routes(context: StudioContext, is_changing: Callable[[Path], bool]) -> list[Route]:
+    """Return the routes of the page and of the JSON API for exports.
+
+    The function `is_changing` returns whether judgements are being applied to a crawl.
+    """
 
     def shown(request: Request) -> dict[str, Any]:
         crawl = context.requested_crawl(request)
@@ -140,11 +143,12 @@ def routes(context: StudioContext) -> list[Route]:
         return choose_pages(crawl.path, _parse_share(least.strip() or _LEAST))
 
     def shown_pages(request: Request) -> dict[str, Any]:
-        shown = {"crawl": context.requested_crawl(request).name, "wrong": "", "found": None}
+        crawl = context.requested_crawl(request)
+        shown = {"crawl": crawl.name, "changing": is_changing(crawl.path), "wrong": ""}
         try:
             return shown | {"found": chosen_pages(request)}
         except UserError as error:
-            return shown | {"wrong": str(error)}
+            return shown | {"found": None, "wrong": str(error)}
 
     def datasheet(request: Request) -> dict[str, Any]:
         crawl, name = context.requested_crawl(request), request.query_params.get("file", "")

@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -129,7 +129,7 @@ class Jobs:
         with process.stdout as pipe:
             pipe.read(1)  # sent when the process holds the lock
         threading.Thread(target=process.wait, daemon=True).start()  # prevents a zombie
-        self._remove_oldest()
+        self._remove(self._names()[:-_MAX_ENDED])
         return self.job(name)
 
     def job(self, name: str) -> Job:
@@ -220,8 +220,12 @@ class Jobs:
         lines = (line.rpartition("\r")[2] for line in end.replace("\r\n", "\n").split("\n"))
         return "\n".join(line.rstrip() for line in lines).strip()
 
-    def _remove_oldest(self) -> None:
-        for name in self._names()[:-_MAX_ENDED]:
+    def remove(self, subject: str) -> None:
+        """Delete the records of the ended jobs for one subject, such as a deleted topic."""
+        self._remove(job.id for job in self.all(subject=subject))
+
+    def _remove(self, names: Iterable[str]) -> None:
+        for name in names:
             folder = safe_join(self._jobs, name)
             with suppress(UserError):  # a lock that is a link: this may not be a job's folder
                 if not is_locked(folder / _LOCK_FILE):

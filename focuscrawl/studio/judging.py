@@ -32,7 +32,7 @@ from focuscrawl.store.history import History
 from focuscrawl.studio.crawl_watch import describe_moved
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.listing import crawl_summary
-from focuscrawl.studio.page_cards import Questions
+from focuscrawl.studio.page_cards import Questions, load_crawl_critic
 from focuscrawl.studio.page_rendering import PREFIX, json_endpoint, post_route
 from focuscrawl.studio.topic_folder import TopicFiles, count_new_judgements, find_topic
 from focuscrawl.studio.topic_jobs import retrain
@@ -68,19 +68,20 @@ _FETCHED = """SELECT u.url, p.title, p.relevance FROM url u JOIN page p ON p.url
 _MIN_GOOD = 5  # good pages; fewer may be on one host by chance
 
 
-def routes(context: StudioContext) -> list[Route]:
+def routes(context: StudioContext, applier: JudgementApplier) -> list[Route]:
     """Return the routes of the page and its API."""
-    questions, applier = Questions(), JudgementApplier(context)
+    questions = Questions()
 
     def next_question(request: Request) -> dict[str, Any]:
         """Return the state of the suggestions: ``choosing``, ``card``, ``left``, ``wrong``."""
         path = context.requested_crawl(request).path
         person = request.query_params.get("tab", "")
         try:
-            card, left = questions.next(path, person)
-            choosing = card is None and not left and questions.start_choosing(path)
-            if not choosing and card is None:
-                card, left = questions.next(path, person)
+            found, left = questions.next(path, person)
+            choosing = found is None and not left and questions.start_choosing(path)
+            if not choosing and found is None:
+                found, left = questions.next(path, person)
+            card = None if found is None else found.judge(load_crawl_critic(path))
         except UserError as error:
             return {"choosing": False, "card": None, "left": 0, "wrong": str(error)}
         return {"choosing": choosing, "card": card, "left": left, "wrong": ""}
@@ -310,6 +311,11 @@ class JudgementApplier:
         with closing(open_store(crawl)) as store:
             details = [event.detail for event in History(store).events(REDEFINED)]
         return found | {"one_host": _only_host(crawl), "changed": describe_moved(details)}
+
+    def is_busy(self, crawl: Path) -> bool:
+        """Return whether judgements are being applied to a crawl."""
+        with self._lock:
+            return crawl in self._in_background or self._is_busy(crawl)
 
     def _is_busy(self, crawl: Path) -> bool:
         """Return whether a job is running, or the crawl has a request that it has not read."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,7 @@ from focuscrawl.webs.web_protocol import HtmlAnswer
 
 if TYPE_CHECKING:
     from focuscrawl.critic.focused_critic import FocusedCritic
+    from focuscrawl.page import PageView
     from focuscrawl.webs.web_protocol import Web
 
 
@@ -143,10 +145,24 @@ def mark_words(text: str, on: Sequence[str], off: Sequence[str]) -> list[tuple[s
     ]
 
 
-def read_page_card(
-    webs: Sequence[Web], url: str, critic: FocusedCritic | None, why: str = ""
-) -> PageCard | None:
-    """Read a page from the first web that contains the page, and judge the page.
+@dataclass(frozen=True)
+class Question:
+    """A page for a person to judge, which no critic has judged yet."""
+
+    card: PageCard
+    view: PageView
+
+    def judge(self, critic: FocusedCritic | None) -> PageCard:
+        """Return the page with its relevance and the reasons, by the given critic."""
+        if critic is None:
+            return self.card
+        relevance = float(critic.judge([self.view]).relevance[0])
+        reasons = explain_words(critic, self.view.words.bag)
+        return replace(self.card, relevance=relevance, reasons=reasons)
+
+
+def read_question(webs: Sequence[Web], url: str, why: str = "") -> Question | None:
+    """Read a page from the first web that contains the page.
 
     The result is None if no web contains the page, or if the response is not an HTML page with
     words. The function follows redirects.
@@ -161,12 +177,24 @@ def read_page_card(
     view = answer.parse()
     if view is None:
         return None
-    relevance, reasons = None, None
-    if critic is not None:
-        relevance = float(critic.judge([view]).relevance[0])
-        reasons = explain_words(critic, view.words.bag)
     text, cut = visible_paragraphs(answer.body, answer.encoding, _MAX_TEXT)
-    return PageCard(url, view.title, text, cut, relevance, reasons, why)
+    return Question(PageCard(url, view.title, text, cut, None, None, why), view)
+
+
+@lru_cache(maxsize=8)
+def load_unchanged(spec: str, topics: str, _version: Hashable) -> FocusedCritic:
+    """Load a trained critic, or return the critic that was loaded for the same version."""
+    return load_trained(spec, topics)
+
+
+def load_crawl_critic(crawl: Path) -> FocusedCritic | None:
+    """Load the critic by which a crawl judges now; None for a critic that is a program."""
+    with closing(open_store(crawl)) as store:
+        identity = store.identity()
+    name = identity["critic_name"]
+    if is_callable_spec(name):
+        return None
+    return load_unchanged(name, identity["topic"], identity.get("critic"))
 
 
 class Reservations:
@@ -203,9 +231,9 @@ class Reservations:
 class _CrawlQuestions:
     """The suggested pages of one crawl, and the URLs of judged and skipped pages."""
 
-    chosen: Future[list[PageCard]] | None = None
+    chosen: Future[list[Question]] | None = None
     settled: set[str] = field(default_factory=set)  # judged or skipped
-    again: list[PageCard] = field(default_factory=list)  # pages whose judgement was removed
+    again: list[Question] = field(default_factory=list)  # pages whose judgement was removed
 
 
 class Questions:
@@ -213,7 +241,7 @@ class Questions:
 
     def __init__(self) -> None:
         self._by_crawl: dict[Path, _CrawlQuestions] = {}
-        self._shown: OrderedDict[tuple[Path, str], PageCard] = OrderedDict()
+        self._shown: OrderedDict[tuple[Path, str], Question] = OrderedDict()
         self._reservations = Reservations()
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="questions")
@@ -227,7 +255,7 @@ class Questions:
                 asked.chosen = self._thread.submit(_choose, crawl, known)
             return not asked.chosen.done()
 
-    def next(self, crawl: Path, person: str = "") -> tuple[PageCard | None, int]:
+    def next(self, crawl: Path, person: str = "") -> tuple[Question | None, int]:
         """Return the next page for a person to judge, or None, and the number of pages left."""
         with self._lock:
             asked = self._by_crawl.get(crawl)
@@ -240,19 +268,19 @@ class Questions:
                 asked.chosen = None  # the next request tries again
             raise
         with self._lock:
-            cards = {card.url: card for card in [*asked.again, *chosen]}
-            left = [url for url in cards if url not in asked.settled]
+            questions = {each.card.url: each for each in [*asked.again, *chosen]}
+            left = [url for url in questions if url not in asked.settled]
             if not left and chosen:
                 asked.chosen = None  # the next pages are chosen with the retrained critic
         if not left:
             return None, 0
-        card = cards[self._reservations.order(left, str(crawl), person)[0]]
-        self._reservations.reserve(str(crawl), card.url, person)
+        url = self._reservations.order(left, str(crawl), person)[0]
+        self._reservations.reserve(str(crawl), url, person)
         with self._lock:
-            self._shown[crawl, card.url] = card
+            self._shown[crawl, url] = questions[url]
             if len(self._shown) > _MAX_SHOWN:
                 self._shown.popitem(last=False)
-        return card, len(left)
+        return questions[url], len(left)
 
     def settle(self, crawl: Path, url: str, *, judged: bool) -> None:
         """Record that a page was judged or skipped, or that its judgement was removed."""
@@ -260,22 +288,19 @@ class Questions:
             asked = self._by_crawl.setdefault(crawl, _CrawlQuestions())
             if judged:
                 asked.settled.add(url)
-                asked.again = [card for card in asked.again if card.url != url]
+                asked.again = [each for each in asked.again if each.card.url != url]
                 return
             asked.settled.discard(url)
-            card = self._shown.get((crawl, url))
-            if card is not None:
-                asked.again.insert(0, card)
+            shown = self._shown.get((crawl, url))
+            if shown is not None:
+                asked.again.insert(0, shown)
 
 
-def _choose(crawl: Path, settled: frozenset[str]) -> list[PageCard]:
+def _choose(crawl: Path, settled: frozenset[str]) -> list[Question]:
     with closing(open_store(crawl)) as store:
         known = load_crawl_definition(store, crawl)
         webs = check_applicable(known, crawl)
         excluded = known.judged_urls | settled | {*training_urls(known)}
         pages = suggest(store, webs, _N_QUESTIONS, known=excluded)
-        identity = store.identity()
-    name = identity["critic_name"]  # a critic that is a program is not run
-    critic = None if is_callable_spec(name) else load_trained(name, identity["topic"])
-    cards = [read_page_card(webs, each.url, critic, each.kind) for each in pages]
-    return [card for card in cards if card is not None]
+    found = [read_question(webs, each.url, each.kind) for each in pages]
+    return [each for each in found if each is not None]

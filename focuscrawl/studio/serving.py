@@ -73,14 +73,15 @@ def make_application(context: StudioContext, access: Access) -> Starlette:
             return refuse(request, why, HTTPStatus.NOT_FOUND)
         return refuse(request, error.detail, HTTPStatus(error.status_code))
 
+    applier = judging.JudgementApplier(context)
     return Starlette(
         routes=[
             *topic_routes.routes(context),
             *corpora.routes(context),
-            *judging.routes(context),
+            *judging.routes(context, applier),
             *crawl_routes.routes(context),
             *explore_routes.routes(context),
-            *exports.routes(context),
+            *exports.routes(context, applier.is_busy),
             *listing.routes(context),
             *overview.routes(context),
             *asset_routes(),

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.collection.corpus_folder import ORDER_FILE
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, open_page_webs
-from focuscrawl.critic.critic_files import find_model, load_trained, read_critic
+from focuscrawl.critic.critic_files import find_model, read_critic
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.files import open_nofollow, read_regular
 from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.report.outcomes import is_error, outcome
 from focuscrawl.report.status import open_store
-from focuscrawl.studio.page_cards import Reservations, read_page_card
+from focuscrawl.studio.page_cards import Reservations, load_unchanged, read_question
 from focuscrawl.studio.served_folder import read_kind_and_classes
 from focuscrawl.taxonomy import ROOT, lies_under, normalise, parse_topics
 from focuscrawl.topics import read_definition
@@ -145,7 +145,7 @@ class TopicFiles:
             return None
         critic = critics[-1]
         topics = ",".join(self.marked_classes(critic))
-        return _load_critic(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
+        return load_unchanged(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
 
     def training_urls(self) -> frozenset[str]:
         """Return the URLs of the training pages of the latest critic."""
@@ -297,11 +297,6 @@ def _read_answered(folder: str, _changed: int) -> frozenset[str]:
 
 
 @lru_cache(maxsize=8)
-def _load_critic(spec: str, topics: str, _changed: int) -> FocusedCritic:
-    return load_trained(spec, topics)
-
-
-@lru_cache(maxsize=8)
 def _read_example_urls(spec: str, _changed: int) -> tuple[frozenset[str], frozenset[str]]:
     critic, _ = read_critic(find_model(spec))
     return frozenset(url for url, _ in critic.examples), frozenset(critic.unread)
@@ -411,10 +406,10 @@ class ExampleQueue:
         """Return the next example page for a person to judge, or None if no page is left."""
         left = self.unjudged(topic)
         for url in self._reservations.order([*left], topic.name, person):
-            card = read_page_card(topic.webs(left[url]), url, topic.load_latest_critic())
-            if card is not None:
+            question = read_question(topic.webs(left[url]), url)
+            if question is not None:
                 self._reservations.reserve(topic.name, url, person)
-                return card
+                return question.judge(topic.load_latest_critic())
             self.settle(topic, url, skipped=True)
         return None
 

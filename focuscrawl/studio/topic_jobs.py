@@ -133,6 +133,7 @@ def delete_topic(context: StudioContext, topic: TopicFiles) -> None:
             raise UserError(f"{topic.title} has a critic, which crawls may use")
         shutil.rmtree(topic.examples_folder, ignore_errors=True)
         topic.path.unlink(missing_ok=True)
+        context.jobs.remove(topic.name)  # a new topic may get the same name
         if topic.path.parent != context.folder.root:
             with suppress(OSError):  # the folder has other files
                 topic.path.parent.rmdir()

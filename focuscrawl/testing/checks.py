@@ -277,8 +277,9 @@ def _links_can_be_restored_in_another_process(trial: StrategyUnderTest) -> None:
 def _parts(strategy: Strategy, page: StoredPage, hosts: list[str]) -> list[StoredPage]:
     """Split a page into one part for each host of its links."""
     names = np.array([hosts[target] for target in page.targets.tolist()])
-    groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
-    memos = strategy.split_memo(page.memo, groups)
+    _, part = np.unique(names, return_inverse=True)
+    groups = [np.flatnonzero(part == each) for each in range(part.max() + 1)]
+    (memos,) = strategy.split_memos([page.memo], [part])
     return [
         replace(page, targets=page.targets[group], link_scores=page.link_scores[group], memo=memo)
         for group, memo in zip(groups, memos, strict=True)

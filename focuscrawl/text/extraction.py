@@ -32,7 +32,8 @@ PYPDF = "pypdf"  #: extractor name of the text of a PDF file
 
 LONGEST_EXTRACTION = 20.0  #: seconds of processor time for a page
 MEMORY = 2 << 30  #: bytes of memory for a child process
-_PAGES_PER_PROCESS = 500  # a new child process then frees the memory
+# a new child process then frees the memory, which grows by some MB for each 1,000 pages
+_PAGES_PER_PROCESS = 5_000
 _PENDING_PER_PROCESS = 4  # pages submitted at once, for each process
 _WARM_UP_PAGE = b"<p>" + b"The libraries load before the first page, not with the first page. " * 5
 

@@ -24,7 +24,7 @@ from . import warm
 from .running import TOPIC, as_options
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserType, Page
 
 #: a crawl of the demo web, as the form or a script says it
 NEW_CRAWL = {
@@ -72,17 +72,26 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
     assert code == 0
 
 
+def launch(chromium: BrowserType, **options: Any) -> Browser:
+    """Start a real browser."""
+    return chromium.launch(executable_path=_program(), args=_FLAGS, timeout=_PATIENCE, **options)
+
+
+def _program() -> str:
+    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if program is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    return program
+
+
 @cache
 def open_browser() -> Browser:
     """Start a real browser, which runs until `close_browser`; or skip."""
     playwright = pytest.importorskip("playwright.sync_api")
-    program = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if program is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
+    _program()  # skips before anything starts
     started = _playwright.enter_context(playwright.sync_playwright())
     playwright.expect.set_options(timeout=_PATIENCE)
-    launch = started.chromium.launch
-    browser: Browser = launch(executable_path=program, args=_FLAGS, timeout=_PATIENCE)
+    browser = launch(started.chromium)
     _playwright.callback(browser.close)
     return browser
 
@@ -98,8 +107,10 @@ def tab(browser: Browser, *, insecure: bool = False) -> Iterator[Page]:
     """Give a tab of its own, which takes any certificate if `insecure`."""
     context = browser.new_context(ignore_https_errors=insecure)
     context.set_default_timeout(_PATIENCE)
-    yield context.new_page()
-    context.close()
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
 
 
 class Watched:

@@ -91,6 +91,7 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "Warning: the only start page is on exploit-20.demo.example" in said.stderr
     assert NO_KEYWORD not in said.stderr
     assert "recall 0.9" not in said.stderr
+    assert "export       after the crawl, some seconds for each 100" in said.stdout
     assert "--dry-run" not in said.stdout.splitlines()[-1]
     assert not (here / "cycling" / "crawl").exists()
     return here
@@ -154,6 +155,14 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(
     assert "no export of the corpus in other" in other.stderr
 
 
+def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
+    """The crawl finds nothing for them, and ends early by a rule that the user did not name."""
+    page = "https://courier-1.demo.example/news-news/mapping-with-trosum-in-cadodros-80.html"
+    wrong = corpus("quantum chromodynamics", page, *DEMO)
+    assert f"{NO_KEYWORD} (quantum, chromodynamics)" in wrong.stderr
+    assert "stopped       by the default rule `next 100 < 0.1`: " in wrong.stdout
+
+
 def test_a_corpus_goes_on_after_its_critic_was_trained_again(
     created: Path, here: Path, corpus: Corpus
 ) -> None:
@@ -179,11 +188,12 @@ def test_a_critic_that_rejects_the_target_pages_raises_a_warning(
         "SELECT url, relevance FROM pages WHERE referrer IS NOT NULL ORDER BY relevance"
     )
     targets = [url for url, _ in judged[:12]] + [url for url, _ in judged[-3:]]
-    (here / "targets.txt").write_text("\n".join(targets))
+    (here / "targets.txt").write_text("\n".join([*targets, f"{GOOD}/not-recorded"]))
     done = corpus(*SIXTY, "--targets", "targets.txt")
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
     assert lines["targets"].startswith("15 of 15 target pages found (3 judged relevant)")
     assert lines["targets"].endswith("recall at least 81 % with 95 % confidence")
+    assert "not counted   1 of 16 target pages, because demo lacks them, or" in done.stdout
     assert "in the export 3 of 15 target pages found; recall at least 5 % with" in done.stdout
     assert "only 3 of the 15 target pages found relevant" in done.stderr
     assert "more pages" not in done.stdout
@@ -327,8 +337,7 @@ def test_few_pages_are_all_examples_and_target_pages_can_be_named(
     pages = _known_pages(40)
     for name, given in (("some", pages[:16]), ("targets", pages[16:])):
         (here / f"{name}.txt").write_text("\n".join(given))
-    few = corpus("quantum chromodynamics", "some.txt", *DEMO, "--dry-run")
-    assert f"{NO_KEYWORD} (quantum, chromodynamics)" in few.stderr
+    few = corpus(KEYWORDS, "some.txt", *DEMO, "--dry-run")
     assert "No target pages certify the recall: fewer than 17 pages are given" in few.stdout
     assert len(read_definition(here / "cycling" / "topic.toml").seeds) == 16
     wrong = corpus(KEYWORDS, "some.txt", *DEMO, "--stop", "targets 0.8", code=2)

@@ -7,6 +7,7 @@ import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from focuscrawl.studio.serving import make_application
 
 from .running import TOPIC, as_options
 from .serving import asked
-from .studio import NEW_CRAWL, Client, Watched, crawl, serving, start, tab
+from .studio import NEW_CRAWL, Client, Watched, crawl, launch, serving, start, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Route
@@ -167,3 +168,20 @@ def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(
     page.get_by_role("button", name="Start crawl").press("Enter")
     page.wait_for_url("**/crawls/Cycling/live")
     assert held
+
+
+def test_a_form_that_back_leads_to_can_be_sent_again(address: str, browser: Browser) -> None:
+    """The browser shows the page as it was left, which browsers of tests do not do by default."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    kept = ["--disable-back-forward-cache"]
+    with closing(launch(browser.browser_type, ignore_default_args=kept)) as own, tab(own) as page:
+        page.goto(address)
+        page.goto(f"{address.partition('?')[0]}crawls/new")
+        page.get_by_label("Budget in fetches").fill("5")
+        for _ in range(2):  # the second crawl has another name
+            page.get_by_role("button", name="Start crawl").click()
+            page.wait_for_url("**/live")
+            page.evaluate("history.back()")
+            expect(page.get_by_role("button", name="Start crawl")).to_be_enabled()
+        expect(page.get_by_label("Budget in fetches")).to_have_value("5")
+        expect(page.locator(".htmx-request")).to_have_count(0)

@@ -123,6 +123,7 @@ def nginx(folder: Path, port: int, studio: int, *, below: str, more: str) -> Ite
             process.wait()
 
 
+@pytest.mark.timeout(120)  # less than the browser waits for what a wrong proxy never sends
 @pytest.mark.parametrize(
     ("below", "more"),
     [

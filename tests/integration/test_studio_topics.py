@@ -14,7 +14,7 @@ from focuscrawl.topics import TopicDefinition, edit_definition, read_definition,
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
-from .running import QUICK, as_options
+from .running import QUICK, Kept, as_options
 from .studio import Client, crawl, serving, tab
 
 if TYPE_CHECKING:
@@ -227,6 +227,11 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
     assert (folder / "crawls" / "cycling" / "critic-1").is_dir()
     judge(tab, "b")
     assert settled(tab, f"{at}/moved", "busy")["judged"] == 3
+    asked = tab.request.get(f"{at}/question").json()["page"]
+    find = f"SELECT relevance FROM pages WHERE url = '{asked['url']}'"
+    # by the new critic, although the first critic chose the page
+    ((relevance,),) = Kept(folder / "crawls" / "cycling").query(find)
+    assert asked["relevance"] == pytest.approx(relevance)
     for row in tab.request.get(f"{at}/judgements").json()["rows"]:
         listed = tab.locator("#judgements tr", has_text=row["url"])
         expect(listed).to_contain_text(f"{row['relevance']:.2f}")  # of the new critic

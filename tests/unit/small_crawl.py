@@ -123,9 +123,9 @@ class Building:
 
 
 @contextmanager
-def being_written(folder: Path) -> Iterator[Building]:
+def being_written(folder: Path, **identity: str) -> Iterator[Building]:
     """Begin a crawl in a folder that is not there, and close it at the end."""
-    crawl = Building(folder)
+    crawl = Building(folder, **identity)
     try:
         yield crawl
     finally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from focuscrawl.apprentice.evidence import RelevanceRates, select_pages_to_forge
 from focuscrawl.apprentice.hashing import SparseRows
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.link_features import HASH_SIZE
-from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.link_table import LinkTable, PageFeatures
 from focuscrawl.apprentice.options import (
     DEFAULT_GROUPS,
     EVIDENCE,
@@ -32,7 +34,7 @@ from .toy_crawl import Crawl, Pages, Toy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.link_table import PageFeatures
+    from .toy_crawl import Web
 
 ALL = Options(batch=10)
 FEW = Options(batch=10, links=150)  # a page has 12
@@ -384,3 +386,48 @@ def test_what_only_led_to_fetched_pages_is_not_missed() -> None:
     assert waiting.tolist() == was_waiting.tolist()
     margins = before.evidence.margins(waiting)
     assert after.evidence.margins(waiting) == pytest.approx(margins)
+
+
+@pytest.mark.parametrize("make", [Toy, partial(Pages, Options(groups=tuple(GROUPS)))])
+def test_pages_that_are_added_at_once_give_the_state_of_pages_added_in_turn(
+    make: Callable[[], Web],
+) -> None:
+    web, at_once, in_turn = make(), Apprentice(), Apprentice()
+    urls = np.array([3, 9, 4, 3, 0, 60])  # one page twice; some pages link to others
+    new = np.ones(web.targets.shape[1], bool)
+    records = [web.features(url, new).to_bytes() for url in urls.tolist()]
+    known, _ = at_once.expand_pages(urls, PageFeatures.from_records(records))
+    for url, record in zip(urls.tolist(), records, strict=True):
+        in_turn.expand(url, PageFeatures.from_bytes(record))
+    one, other = at_once.table, in_turn.table
+    for name in ("source", "target", "weight", "first", "position", "page", "expansion", "y"):
+        assert np.array_equal(getattr(one, name).data, getattr(other, name).data, equal_nan=True)
+    assert np.array_equal(one.keys(known), other.keys(known))
+    for mine, its in (
+        (one.features_of_urls(known), other.features_of_urls(known)),
+        (one.links.rows(len(one)), other.links.rows(len(other))),
+        (one.pages.rows(len(urls)), other.pages.rows(len(urls))),
+    ):
+        np.testing.assert_equal([*mine], [*its])
+    rates, same = (each.memory.outcomes.get_state() for each in (at_once, in_turn))
+    assert all(np.array_equal(rates[name], same[name]) for name in same)
+
+
+def test_pages_are_split_into_parts_and_joined_again() -> None:
+    pages = Pages(Options(groups=tuple(GROUPS)))
+    records = [pages.features(u, np.ones(8, bool)).to_bytes() for u in range(5)]
+    features = PageFeatures.from_records(records)
+    assert features.to_records() == records
+    page, part = features.page_of("targets"), features.targets % 3
+    order = np.lexsort((part, page))
+    places, number = np.unique(3 * page + part, return_inverse=True)
+    parts = features.regroup(order, number[order], places // 3).to_records()
+    for place, record in zip(places.tolist(), parts, strict=True):
+        alone = PageFeatures.from_bytes(record)
+        assert set(alone.targets % 3) == {place % 3}
+        assert np.array_equal(np.unique(alone.targets), np.sort(alone.new))
+    first = np.searchsorted(places // 3, np.arange(5))
+    again = PageFeatures.from_records(parts).merge(first)
+    for name in ("targets", "position", "reading", "around", "page_values", "vocabulary"):
+        assert np.array_equal(getattr(again, name), getattr(features, name))
+    assert np.array_equal(again.links.indices, features.links.indices)

@@ -88,7 +88,7 @@ def test_near_misses_count_while_there_are_no_misses(tunnel: bool) -> None:
 def test_what_a_page_opened_counts_by_its_grades() -> None:
     def opened(child: float) -> float:
         values = Labels(Options())
-        values.add_links(0, np.arange(1, 9), 100)
+        values.add_links(np.zeros(8, np.int64), np.arange(1, 9), 100)
         relevance = [1e-4, *[child] * 8, *[HEART] * 91]
         for url, each in enumerate(relevance):
             values.observe(url, each)
@@ -139,7 +139,8 @@ def rewards(found_on: dict[int, list[int]], fetches: list[tuple[int, float]]) ->
     for url, relevance in fetches:
         rates.observe(url, relevance)
         if url in found_on:
-            rates.add_links(url, np.array(found_on[url], np.int64), n)
+            targets = np.array(found_on[url], np.int64)
+            rates.add_links(np.full_like(targets, url), targets, n)
     value: list[float] = rates.reward(np.array([url for url, _ in fetches])).tolist()
     return value
 

@@ -6,12 +6,13 @@ import os
 import shutil
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from scrapy.settings import Settings
 
 from focuscrawl.cli.common_options import ProgressBar
-from focuscrawl.cli.main import main
+from focuscrawl.cli.main import OneLineErrorGroup, main
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds
 from focuscrawl.store import CrawlStore
@@ -34,6 +35,15 @@ def test_progress_is_printed_without_a_terminal(capsys: pytest.CaptureFixture[st
     bar.close()
     lines = capsys.readouterr().err.splitlines()
     assert lines == ["Judging: 3 URLs", "Judging: 2 of 3 URLs", "Judging: 3 of 3 URLs"]
+
+
+def test_ctrl_c_ends_a_command_without_a_message() -> None:
+    @click.command(cls=OneLineErrorGroup, invoke_without_command=True)
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    done = CliRunner().invoke(interrupted)
+    assert (done.exit_code, done.output) == (130, "")
 
 
 def test_inputs_stay_as_they_are(tmp_path: Path) -> None:

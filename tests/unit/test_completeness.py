@@ -166,13 +166,13 @@ def test_a_rule_is_named_with_its_numbers() -> None:
     rules = StopExpression.parse("recall 0.9, next 50<.1, TIME 1.5 h")
     at = RecallEstimate(350, 233, 1333, 10.0, 8.0, 0.16, 50, 0.08)
     assert rules.describe("recall_reached", at) == (
-        "stopped by your rule `recall 0.9`: estimated recall 93 % (74–99 %)"
+        "stopped by the rule `recall 0.9`: estimated recall 93 % (74–99 %)"
     )
     assert rules.describe("little_expected", at) == (
-        "stopped by your rule `next 50 < 0.1`: 4 of the next 50 pages are expected to be relevant"
+        "stopped by the rule `next 50 < 0.1`: 4 of the next 50 pages are expected to be relevant"
     )
     assert rules.describe("time_over", None) == (
-        "stopped by your rule `time 5400s`: this run has reached its time"
+        "stopped by the rule `time 5400s`: this run has reached its time"
     )
 
 
@@ -222,9 +222,7 @@ def test_a_crawl_that_was_interrupted_estimates_and_stops_as_one_that_was_not(
             crawl.close(crawl.stop_reason or "interrupted")
         assert crawl.stop_reason == "recall_reached"
         store = CrawlStore.open(tmp_path / name / "crawl.db", read_only=True)
-        assert Summary.of(store).stopped.startswith(
-            "by your rule `recall 0.9`: estimated recall 9"
-        )
+        assert Summary.of(store).stopped.startswith("by the rule `recall 0.9`: estimated recall 9")
         store.close()
         assert 40 <= crawl.fetched < 80
     whole = (tmp_path / "whole" / ESTIMATES_FILE).read_text()

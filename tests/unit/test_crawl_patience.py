@@ -128,3 +128,19 @@ def test_the_end_of_the_links_is_the_end_of_the_crawl(web: Shelf, tmp_path: Path
     assert len(urls) == 81
     assert crawl.stop_reason == "frontier_empty"
     crawl.close("frontier_empty")
+
+
+def test_a_short_patience_is_the_same_for_urls_that_come_last(tmp_path: Path) -> None:
+    shelf = Shelf()
+    for n in range(60):
+        shelf.page(f"jazz/{n}", f"jazz {n}", *(f"/{2 * n + k}" for k in (1, 2)))
+    months = [f"/?month={n}" for n in range(40)]
+    shelf.page("calendar/", "jazz", *months)
+    for n, month in enumerate(months):
+        shelf.page(f"calendar{month}", f"month {n}")  # near-duplicates
+    plan: dict[str, Any] = {"budget": 60, "delay": 1.0, "patience": 0.5}
+    crawl = open_crawl(tmp_path / "c", shelf, "jazz/0", "calendar/", **plan)
+    urls, end = run(crawl)
+    assert 25 < relevant(urls) < 35
+    assert end < 32.0
+    crawl.close("budget")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.crawl import state
-from focuscrawl.crawl.traps import LAST, Discounts
+from focuscrawl.crawl.traps import Discounts
+from focuscrawl.frontier import LAST
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from focuscrawl.frontier import Frontier, NameTable, SortedQueues
+from focuscrawl.frontier import LAST, Frontier, NameTable, SortedQueues
 
 SCORES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.5000001, 0.75, 1.0, np.inf])
 HOSTS = 4
@@ -195,6 +196,20 @@ def test_loaded_at_once_as_pushed_one_by_one(links: list[tuple[int, float]]) -> 
     assert order == [loaded.pop(0.0) for _ in links]
     assert order == sorted(range(len(links)), key=lambda url: (-links[url][1], url))
     assert pushed.pop(0.0) is None
+
+
+@pytest.mark.parametrize("sort", [False, True])
+def test_urls_with_most_halvings_come_after_all_others_by_score(sort: bool) -> None:
+    frontier = Frontier(per_host=10)
+    scores = [0.5, 1.0, 1e-200, 0.0, -2.0]
+    for url, score in enumerate(scores):
+        frontier.push(url, 0, score)
+    frontier.discount(0, LAST)
+    frontier.discount(1, LAST)
+    frontier.discount(2, 9)
+    if sort:
+        frontier.rescore(np.arange(5), np.array(scores))
+    assert [frontier.pop(0.0) for _ in scores] == [2, 3, 4, 1, 0]
 
 
 def test_entries_out_of_date_do_not_pile_up() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from focuscrawl.page.parse import visible_paragraphs
-from focuscrawl.studio.page_cards import read_page_card
+from focuscrawl.studio.page_cards import read_question
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 
@@ -52,8 +52,9 @@ def test_a_page_without_text_shows_none() -> None:
 def test_who_judges_a_page_reads_it_as_it_is() -> None:
     web = SyntheticWeb()
     (seed, *_) = web.seeds("/Sports/Cycling")
-    card = read_page_card([web], seed, None)
-    assert card is not None
+    question = read_question([web], seed)
+    assert question is not None
+    card = question.card
     assert card.title in card.text[0]
     assert any(text != text.lower() for text in card.text)
     assert not any("<" in text for text in card.text)

@@ -22,7 +22,7 @@ from focuscrawl.rounds.buckets import BucketUrls, Inlinks, find_urls_to_rescore
 from focuscrawl.rounds.context import load_context
 from focuscrawl.rounds.driver import choose_urls
 from focuscrawl.rounds.folders import write_crawl_folder
-from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, URL, Tables
+from focuscrawl.rounds.tables import CHOSEN, CONTENT, EVIDENCE, URL, Tables
 from focuscrawl.rounds.tasks import LocalMaster
 from focuscrawl.store.schema import STATES
 from focuscrawl.testing import TinyWeb
@@ -31,7 +31,7 @@ ROUNDS = 40
 
 
 def table(*values: int) -> pa.Table:
-    return pa.table({"id": pa.array(values, pa.int64())})
+    return pa.Table.from_pylist([{"content": value} for value in values], CONTENT)
 
 
 @pytest.mark.parametrize("link", ["names", "names/00003"])
@@ -85,36 +85,49 @@ def test_the_folder_of_tables_itself_may_be_a_link(tmp_path: Path) -> None:
 def test_merged_files_say_the_same_and_are_few(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
     for number in range(ROUNDS):
-        tables.add("evidence", 3, number, table(number, number))
-        names = tables.bucket_tables("evidence", 3, number)
+        tables.add("contents", 3, number, table(number, number))
+        names = tables.bucket_tables("contents", 3, number)
         assert len(names) <= log2(number + 1) + 1
-        said = [each for name in names for each in tables.read(name)["id"].to_pylist()]
+        said = [each for name in names for each in tables.read(name)["content"].to_pylist()]
         assert said == sorted([*range(number + 1)] * 2)
         if number:  # what was merged is there until the round is over
-            before = tables.bucket_tables("evidence", 3, number - 1)
+            before = tables.bucket_tables("contents", 3, number - 1)
             assert sum(len(tables.read(name)) for name in before) == 2 * number
         tables.remove_obsolete(4, number, 0)
-    files = [*(tmp_path / "evidence" / "003").iterdir()]
-    assert len(files) == len(tables.bucket_tables("evidence", 3, ROUNDS))
+    files = [*(tmp_path / "contents" / "003").iterdir()]
+    assert len(files) == len(tables.bucket_tables("contents", 3, ROUNDS))
 
 
 def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
     tables = Tables(str(tmp_path))
     for number, (id_, score) in enumerate([(7, 0.1), (8, 0.2), (7, 0.3), (9, 0.4)]):
-        row = table(id_).append_column("score", pa.array([score]))
+        row = pa.Table.from_pylist([{"id": id_, "score": score}], URL)
         tables.add("urls", 0, number, row, by_id=True)
     (name,) = tables.bucket_tables("urls", 0, 3)
-    assert tables.read(name).to_pydict() == {"id": [7, 8, 9], "score": [0.3, 0.2, 0.4]}
+    found = tables.read(name, ["id", "score"])
+    assert found.to_pydict() == {"id": [7, 8, 9], "score": [0.3, 0.2, 0.4]}
 
 
 def test_large_tables_are_merged_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("focuscrawl.rounds.tables._LARGEST", 100)
     tables = Tables(str(tmp_path))
     for number in range(ROUNDS):
-        tables.add("known", 0, number, table(number))
-    names = tables.bucket_tables("known", 0, ROUNDS)
+        tables.add("contents", 0, number, table(number))
+    names = tables.bucket_tables("contents", 0, ROUNDS)
     assert sum(len(tables.read(name)) for name in names) == ROUNDS
     assert max(tables.read(name).nbytes for name in names) <= 100
+
+
+@pytest.mark.parametrize("wrong", [[1], None])
+def test_a_table_without_a_column_is_one_line(tmp_path: Path, wrong: list[int] | None) -> None:
+    """A row has a wrong type of URL, or no URL."""
+    row = {"content": [1]} | ({} if wrong is None else {"url": wrong})
+    tables = Tables(str(tmp_path))
+    tables.write_table("contents/000/00001", pa.table(row))
+    message = r"contents/000/00001.parquet has no column url of type string: crawl again"
+    for read in (tables.read, tables.read_batches):
+        with pytest.raises(UserError, match=message):
+            [*read("contents/000/00001")]
 
 
 @pytest.mark.parametrize("halved", [(), (2,), (0, 1, 2, 3)])

@@ -11,9 +11,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from focuscrawl.collection.corpus_folder import CorpusFolder
 from focuscrawl.collection.export_files import write_collection
+from focuscrawl.critic.critic_files import load_trained
 from focuscrawl.errors import UserError
+from focuscrawl.studio.corpora import Corpus, read_steps
 from focuscrawl.studio.exports import (
     EXPORTS,
     choose_pages,
@@ -28,10 +32,12 @@ from focuscrawl.studio.exports import (
 )
 from focuscrawl.studio.page_rendering import FieldErrorsError
 from focuscrawl.studio.served_folder import StudioFolder
+from focuscrawl.topics import TopicDefinition, write_definition
 
 from .small_crawl import being_written
 from .studio_folders import ask, make_context, make_crawl, write_job
 from .test_collection import collection
+from .test_studio_jobs import ended
 
 IDENTITY = {"topic": "/A"}
 
@@ -207,10 +213,66 @@ def test_a_failed_corpus_names_the_step_and_can_be_corrected(tmp_path: Path) -> 
     assert 'value="owls, tawny owl"' in page
     assert "http://a.example/typo</textarea>" in page
     assert 'value="120"' in page
+    assert '<input type="hidden" name="of" value="owls">' in page
     _, page = ask(context, "/")
     card = page.partition('href="/corpora/owls"')[2].partition("</li>")[0]
     assert "failed" in card
     assert "owls, tawny owl" in card
+
+
+def test_a_corrected_corpus_replaces_the_failed_one(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path)
+    shutil.copytree("models/demo", folder / "critic-1")
+    files = CorpusFolder(folder)
+    write_definition(TopicDefinition(words=("owls",)), files.topic)
+    context = make_context(StudioFolder(tmp_path))
+    corrected = {"of": "owls", "keywords": "barn owl", "urls": "http://a.example/", "web": "demo"}
+    status, said = ask(context, "/api/v1/corpora", corrected)
+    assert (status, json.loads(said)["corpus"]) == (202, "owls")
+    failed = ended(context.jobs, json.loads(said)["job"]["id"])
+    assert "demo contains none of the given start pages" in failed.message
+    assert StudioFolder(tmp_path).corpora() == ["owls"]
+    assert Corpus.read(context.folder, "owls").keywords == "barn owl"
+    steps = read_steps(context, "owls")
+    assert (steps["critic"], steps["topic"]) == (None, None)  # those of the failed corpus
+    assert steps["correctable"]  # again
+    shutil.rmtree(folder / "crawl")
+    with being_written(folder / "crawl") as crawl:
+        crawl.fetch("http://a.example/")
+    status, said = ask(context, "/api/v1/corpora", corrected)
+    assert (status, "cannot be corrected any more" in said) == (400, True)
+
+
+def test_a_corpus_without_a_start_page_fails_at_its_crawl(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path)
+    with being_written(folder / "crawl") as crawl:
+        crawl.fetch("http://a.example/", status=404)
+        crawl.event("stop", "seeds_unreachable")
+    steps = read_steps(make_context(StudioFolder(tmp_path)), "owls")
+    assert (steps["crawled"], steps["correctable"]) == (False, True)
+
+
+def test_a_corpus_shows_the_critic_of_its_crawl(tmp_path: Path) -> None:
+    folder = write_corpus(tmp_path)
+    for number in (1, 2):
+        shutil.copytree("models/demo", folder / f"critic-{number}")
+    topic = "/Sports/Cycling"
+    begun = load_trained(str(folder / "critic-1"), topic).fingerprint
+    context = make_context(StudioFolder(tmp_path))
+    assert read_steps(context, "owls")["critic"] == "critic-2"
+    with being_written(folder / "crawl", topic=topic, critic=begun):
+        pass
+    assert read_steps(context, "owls")["critic"] == "critic-1"
+
+
+def test_the_page_says_that_judgements_are_being_applied(tmp_path: Path) -> None:
+    with being_written(tmp_path / "owls") as crawl:
+        crawl.fetch("http://a.example/", relevance=0.9)
+    context = make_context(StudioFolder(tmp_path))
+    choice = "/parts/crawls/owls/exports/choice"
+    with FileLock(write_job(tmp_path, "follow", "owls") / "lock"):
+        assert "is applying your judgements" in ask(context, choice)[1]
+    assert "is applying" not in ask(context, choice)[1]
 
 
 def test_the_pages_of_a_finished_corpus_are_one_link(tmp_path: Path) -> None:

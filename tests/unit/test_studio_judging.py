@@ -11,11 +11,13 @@ import pytest
 
 from focuscrawl.critic.focused_critic import WordReason, WordReasons
 from focuscrawl.errors import UserError
+from focuscrawl.page.parse import parse_page
 from focuscrawl.report.status import open_store
 from focuscrawl.studio import page_cards
 from focuscrawl.studio.judging import list_judgements
 from focuscrawl.studio.page_cards import (
     PageCard,
+    Question,
     Questions,
     Reservations,
     describe_reasons,
@@ -34,9 +36,10 @@ def questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Questions:
     """Questions about three pages, which are chosen at once."""
 
     class Now:
-        def submit(self, *_: Any) -> Future[list[PageCard]]:
-            done = Future[list[PageCard]]()
-            done.set_result([PageCard(url, url, [], False, 0.5, None) for url in (A, B, C)])
+        def submit(self, *_: Any) -> Future[list[Question]]:
+            done = Future[list[Question]]()
+            cards = [PageCard(url, url, [], False, None, None) for url in (A, B, C)]
+            done.set_result([Question(card, parse_page(b"<p>knots", card.url)) for card in cards])
             return done
 
     found = Questions()
@@ -46,8 +49,8 @@ def questions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Questions:
 
 
 def asked(questions: Questions, crawl: Path, person: str) -> str | None:
-    card, _ = questions.next(crawl, person)
-    return None if card is None else card.url
+    found, _ = questions.next(crawl, person)
+    return None if found is None else found.card.url
 
 
 def test_two_persons_are_asked_about_different_pages(questions: Questions, tmp_path: Path) -> None:

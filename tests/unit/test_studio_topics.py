@@ -16,13 +16,13 @@ from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.page_rendering import FieldErrorsError, text_value
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
-from focuscrawl.studio.topic_jobs import delete_topic
+from focuscrawl.studio.topic_jobs import delete_topic, training_state
 from focuscrawl.studio.topic_routes import Judgement, create_topic, edited_definition
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .small_crawl import being_written
-from .studio_folders import ask, make_context
+from .studio_folders import ask, make_context, write_job
 from .test_studio_jobs import ended
 
 if TYPE_CHECKING:
@@ -85,9 +85,12 @@ def test_an_untrained_topic_is_deleted_and_a_trained_one_kept(folder: StudioFold
     context = make_context(folder)
     topic = TopicFiles(folder, create_topic(folder, {"name": "knots", "words": "knots"}))
     (folder.root / "knots" / ".examples" / "1").mkdir(parents=True)
+    write_job(folder.root, "train", topic.name)
+    assert training_state(context, topic)["training"]
     delete_topic(context, topic)
     assert not (folder.root / "knots").exists()
     topic = TopicFiles(folder, create_topic(folder, {"name": "knots", "words": "knots"}))
+    assert not training_state(context, topic)["training"]
     shutil.copytree("models/demo", folder.root / "knots" / "critic-1")
     with pytest.raises(UserError, match="has a critic"):
         delete_topic(context, topic)

@@ -91,7 +91,7 @@ def test_a_crawl_stops_when_the_targets_certify_the_recall(web: Shelf, tmp_path:
     assert told["focuscrawl_recall_certified"] == pytest.approx(0.8047, abs=1e-4)
     store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
     summary = Summary.of(store)
-    assert summary.stopped.startswith("by your rule `targets 0.8`: 28 of 30 target pages found")
+    assert summary.stopped.startswith("by the rule `targets 0.8`: 28 of 30 target pages found")
     assert dict(summary.lines())["targets"].endswith("recall at least 80 % with 95 % confidence")
     assert "28 of 30 target pages found" in Status.of(store).text()
     states = target_states(store, tmp_path)

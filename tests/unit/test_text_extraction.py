@@ -125,6 +125,11 @@ def test_a_page_that_takes_too_much_memory_has_no_text_and_the_next_one_has() ->
     with ExtractorPool(memory=enough) as extractor:
         assert extractor.extract_page(large) is None
         assert extractor.extract_page(page) is not None
+        process = process_of_it()
+        many_elements = page._replace(body=b"<p>a" * 900_000)
+        assert extractor.extract_page(many_elements) is None
+        assert extractor.extract_page(page) is not None
+        assert process_of_it() == process  # it has freed the memory
 
 
 def test_a_process_that_somebody_ends_is_replaced() -> None:

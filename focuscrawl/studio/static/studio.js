@@ -80,3 +80,13 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const { clears } = event.detail.elt.dataset; // id of the field to empty
   if (clears) document.getElementById(clears).value = "";
 });
+
+// "back" shows a page as it was left: with buttons that htmx disabled for the request that led to the next page
+window.addEventListener("pageshow", (event) => {
+  if (!event.persisted) return;
+  for (const each of document.querySelectorAll("[data-disabled-by-htmx], .htmx-request")) {
+    for (const name of ["disabled", "data-disabled-by-htmx"]) each.removeAttribute(name);
+    each.classList.remove("htmx-request");
+    each["htmx-internal-data"].requestCount = 0;
+  }
+});
