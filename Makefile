@@ -122,7 +122,7 @@ lint: .venv/.installed
 	$(BIN)/python .ci/prose.py
 
 test: lint beside
-	$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder --ignore tests/docs
+	$(BIN)/pytest -n 4 --dist loadscope --no-loadscope-reorder --ignore tests/docs
 
 test-long: .venv/.installed beside
 	$(BIN)/pytest -n 4 --dist loadscope -m long

@@ -28,7 +28,7 @@ from focuscrawl.store import CrawlStore
 
 #: key in the identity of a crawl in rounds; the value is the folder of its tables
 TABLES_KEY = "tables"
-_MAX_LOCK_LENGTH = 64  # characters
+_LOCK_LENGTH = 64  # characters of a lock file; a shorter phase is followed by spaces
 _MAX_CONTROL_SIZE = 4096  # bytes
 
 
@@ -136,7 +136,8 @@ class CrawlFolder:
             return None
         try:
             with open(self.path / self.LOCK, encoding="ascii", opener=open_nofollow) as lock:
-                return CrawlPhase(lock.read(_MAX_LOCK_LENGTH))
+                # a process that has just locked the folder has not written its phase yet
+                return CrawlPhase(lock.read(_LOCK_LENGTH).strip() or CrawlPhase.STARTING)
         except (OSError, UserError, ValueError):
             return CrawlPhase.CRAWLING
 
@@ -146,9 +147,9 @@ class CrawlFolder:
             # on a full disk the file keeps the last phase
             with (
                 suppress(OSError),
-                open(self.path / self.LOCK, "w", encoding="ascii", opener=open_nofollow) as lock,
+                open(self.path / self.LOCK, "r+", encoding="ascii", opener=open_nofollow) as lock,
             ):
-                lock.write(phase)
+                lock.write(phase.ljust(_LOCK_LENGTH))
 
     def release(self) -> None:
         """Release the lock."""

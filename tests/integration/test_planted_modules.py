@@ -81,10 +81,12 @@ LINES = {
     "web": ["info", "demo"],
     "why": ["crawl", "http://cycling.example/"],
 }
-#: as the console command, each in a process of its own, which has what crawls import
+#: as the console command, each in a process of its own, which has what commands import
 PROGRAM = """
-import json, os, sys
-import focuscrawl.commands.crawl, focuscrawl.spiders.focused, pandas, sklearn.linear_model
+import gc, json, os, sys
+from importlib import import_module
+from pkgutil import iter_modules
+import focuscrawl.cli, focuscrawl.commands, pandas, sklearn.linear_model
 from focuscrawl.cli.main import main
 
 def run(line):
@@ -96,6 +98,10 @@ def run(line):
         assert not {"", ".", os.getcwd()} & set(sys.path), line
 
 if __name__ == "__main__":  # processes that are begun import it, too
+    for package in (focuscrawl.cli, focuscrawl.commands):
+        for found in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(found.name)
+    gc.freeze()  # a process copies what a collection looks at
     codes = {line[0]: run(line) for line in json.loads(sys.argv[1])}
     print(json.dumps(codes))
 """

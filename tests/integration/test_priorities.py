@@ -65,7 +65,8 @@ def test_best_first_gives_the_relevance_of_the_best_page(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
     log, seed = tmp_path / "priorities", f"{local_web.origins['a']}/"
-    given = {**BICYCLES, **QUICK, **reading(log), "seeds": seed, "budget": 8}
+    given = {**BICYCLES, **QUICK, "DOWNLOAD_TIMEOUT": 2, **reading(log)}
+    given |= {"seeds": seed, "budget": 8}
     kept = crawl(tmp_path / "crawl", **given).kept
     found = dict(kept.query("SELECT url, score FROM pages WHERE status = 200"))
     sent = priorities(log)

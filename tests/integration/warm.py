@@ -56,6 +56,8 @@ _OWN_MODULES = (
     *("focuscrawl.studio.serving", "uvicorn.protocols.http.h11_impl", "uvicorn.lifespan.on"),
     *("focuscrawl.commands.corpus_command", "pyarrow.parquet", "trafilatura"),
     *("sklearn.linear_model", "sklearn.feature_extraction.text", "sklearn.isotonic"),
+    *("sklearn.cluster", "sklearn.decomposition", "sklearn.model_selection", "tokenizers"),
+    *("focuscrawl.cli.topic_commands", "focuscrawl.topics.topic_training"),
 )
 
 
@@ -312,6 +314,8 @@ def _end_at_once() -> None:
 def _import_what_commands_need() -> None:
     for module in _OWN_MODULES:
         import_module(module)
+    import_module("wordfreq").word_frequency("bicycle", "en")  # reads the frequencies of words
+    gc.collect()
     gc.freeze()
 
 

@@ -253,7 +253,7 @@ class Answering(BaseHTTPRequestHandler):
 def test_a_server_that_hangs_up_is_asked_again_and_half_an_answer_is_none(
     missing: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(api_client, "_MAX_FAILURES", 1)
+    monkeypatch.setattr(api_client, "_MIN_WAIT", 0.01)
     with HangingUp(missing) as server:
         serving = Thread(target=server.serve_forever)
         serving.start()

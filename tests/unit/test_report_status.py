@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase
+from focuscrawl.crawl.crawl_folder import CrawlFolder, CrawlPhase, FileControl
 from focuscrawl.report.outcomes import run_state
 from focuscrawl.report.plain_text import pluralize
 from focuscrawl.report.status import Status
@@ -128,6 +128,14 @@ def test_states(
     assert (status.is_stopped, status.is_paused) == (doing is None, state == "paused")
     stopped = Summary.of(store).stopped
     assert stopped == (state if doing is None else f"not yet: {state}")
+
+
+def test_a_process_that_has_just_locked_the_folder_is_starting(folder: CrawlFolder) -> None:
+    folder.acquire(CrawlPhase.REJUDGING)
+    folder.set_phase(CrawlPhase.STOPPING)
+    assert folder.phase is CrawlPhase.STOPPING
+    (folder.path / folder.LOCK).write_text("")  # as it is before the first phase is written
+    assert FileControl(folder.path).is_starting
 
 
 def test_a_crawl_that_ends_while_it_is_looked_at_was_not_killed(
