@@ -54,7 +54,7 @@ TOPIC_FILE = 'name = "/cycling"\nwords = ["cycling", "bicycle"]\nweb = "demo"\n'
 #: of every command one that is cheap, and begins the processes that it begins
 LINES = {
     "apprentice": ["train", "crawl", "--out", "apprentice"],
-    "audit": ["demo", "--critic", "models/demo", "--topic", TOPIC],
+    "audit": ["departments.warc.gz", "--critic", "models/demo", "--topic", TOPIC],
     "collect": ["crawl", "--out", "rows.jsonl"],
     "crawl": [*CRAWL, "-a", "budget=5"],
     "corpus": ["cycling", "http://cycling.example/", "--web", "demo", "--out", "corpus.csv"],

@@ -76,7 +76,7 @@ def stop(root: Path) -> int:
     studio = context(root)
     (job,) = studio.jobs.latest(1)
     crawl, since = FileControl(root / "road_cycling" / "crawl"), time.monotonic()
-    while not crawl.in_use or crawl.is_starting:
+    while not crawl.in_use or crawl.is_starting or not Kept(root / "road_cycling" / "crawl").urls:
         assert time.monotonic() - since < LONG
         assert studio.jobs.job(job.id).state is JobState.RUNNING, studio.jobs.job(job.id).output
         time.sleep(0.1)
@@ -89,7 +89,7 @@ def stop(root: Path) -> int:
         assert time.monotonic() - since < LONG
         time.sleep(0.1)
     stopped = read_steps(studio, corpus.name)
-    assert "interrupted" in stopped["crawl"]["state"]
+    assert "interrupted" in stopped["crawl"]["state"], studio.jobs.job(job.id).output
     assert not stopped["exports"]
     fetched: int = stopped["crawl"]["fetched"]
     assert fetched < 3000
