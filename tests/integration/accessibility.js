@@ -20,16 +20,12 @@
     return (more + 0.05) / (less + 0.05);
   };
   const scheme = matchMedia("(prefers-color-scheme: dark)").matches ? [18, 18, 18, 1] : [255, 255, 255, 1];
-  const behind = (element) => {
-    const layers = [];
-    for (let e = element; e !== null; e = e.parentElement) layers.push(read(getComputedStyle(e).backgroundColor) ?? [0, 0, 0, 0]);
-    return layers.reverse().reduce((below, layer) => over(layer, below), scheme);
+  const once = (find) => {
+    const known = new Map();
+    return (e) => (known.has(e) ? known : known.set(e, find(e))).get(e);
   };
-  const faded = (element) => {
-    let seen = 1;
-    for (let e = element; e !== null; e = e.parentElement) seen *= Number(getComputedStyle(e).opacity);
-    return seen;
-  };
+  const behind = once((e) => (e === null ? scheme : over(read(getComputedStyle(e).backgroundColor) ?? [0, 0, 0, 0], behind(e.parentElement))));
+  const faded = once((e) => (e === null ? 1 : Number(getComputedStyle(e).opacity) * faded(e.parentElement)));
   const least = (style) => {
     const size = parseFloat(style.fontSize);
     return size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700) ? LARGE : TEXT;

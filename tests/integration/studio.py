@@ -37,6 +37,7 @@ NEW_CRAWL = {
 _LONG = 600.0  # seconds after which something hangs
 _PATIENCE = 300_000  # milliseconds: a loaded machine is slow
 _playwright = ExitStack()
+PHONE, SCREEN = 390, 1280  # pixels across
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 
@@ -133,6 +134,16 @@ class Watched:
         assert all(url.startswith((self.root, "data:", "blob:")) for url in self._asked)
 
 
+def assert_fits(page: Page, *widths: int) -> None:
+    """Assert that a page is as wide as a window of each width in turn, and not long."""
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 844})
+        size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+        across, down = page.evaluate(size)
+        assert across <= width, page.url
+        assert down <= 3000, page.url
+
+
 def crawl(cwd: Path, name: str, budget: int, strategy: str = "best-first") -> None:
     """Crawl the synthetic web, into the folder ``crawls/NAME``."""
     given = {"web": "demo", "topic": TOPIC, "strategy": strategy, "budget": budget}
@@ -179,5 +190,5 @@ class Client:
         end = time.monotonic() + _LONG
         while not done(said := self.ask(path, data)):
             assert time.monotonic() < end, said
-            time.sleep(0.1)
+            time.sleep(0.2)
         return said

@@ -1,4 +1,4 @@
-"""Tables and judging in a browser: sorting, filtering, verdicts in rows, undo, two persons."""
+"""Crawls in a browser: tables, pages, verdicts in rows, two persons; a crawl that is hostile."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from filelock import FileLock
+from unit.studio_folders import write_job
 
 from focuscrawl.topics import read_definition
 
 from .accessibility import assert_accessible
-from .running import QUICK, as_options
-from .studio import Client, Watched, crawl, serving, tab
+from .networks import explore, listening
+from .studio import PHONE, SCREEN, Client, Watched, assert_fits, crawl, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -27,24 +29,37 @@ AT = "/crawls/crawls/cycling"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a crawl, and one of a page that tries everything."""
     path = tmp_path_factory.mktemp("tables")
     crawl(path, "cycling", 120)
+    given = {"FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8", "FOCUSCRAWL_WARC": 1}
+    with listening(path / "connections", {"links": ["/evil"], "moves": {}}) as nets:
+        front = nets.url("http://127.0.0.21:{port}/")
+        explore(path / "crawls" / "evil", front, **given)
     return path
 
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    """The address of a studio, with its token."""
-    with serving(folder, options=as_options(QUICK)) as found:
+    """The address of a studio, with its token, that applies no judgements: a job seems to."""
+    with (
+        FileLock(write_job(folder, "follow", "crawls/cycling") / "lock"),
+        serving(folder) as found,
+    ):
         yield found
+
+
+@pytest.fixture(scope="module")
+def opened(address: str, browser: Browser) -> Iterator[Watched]:
+    """A tab for all tests, each of which goes to a page first."""
+    with tab(browser) as page:
+        yield Watched(page, address)
 
 
 @pytest.fixture
-def watched(address: str, browser: Browser) -> Iterator[Watched]:
-    with tab(browser) as page:
-        found = Watched(page, address)
-        yield found
-        found.check()
+def watched(opened: Watched) -> Iterator[Watched]:
+    yield opened
+    opened.check()
 
 
 def numbers(page: Page, label: str) -> list[float]:
@@ -61,6 +76,10 @@ def test_a_table_is_sorted_and_filtered_while_typing(watched: Watched) -> None:
     expect(rows).to_have_count(100)
     best = numbers(page, "relevance")
     assert best == sorted(best, reverse=True)
+    page.get_by_role("link", name="Next").press("Enter")
+    expect(rows).to_have_count(20)
+    page.get_by_role("link", name="Previous").press("Enter")
+    expect(rows).to_have_count(100)
     page.get_by_role("link", name="Relevance").press("Enter")
     expect(page.locator('th[aria-sort="ascending"]')).to_contain_text("Relevance")
     worst = numbers(page, "relevance")
@@ -75,6 +94,14 @@ def test_a_table_is_sorted_and_filtered_while_typing(watched: Watched) -> None:
     texts = rows.all_text_contents()
     assert texts
     assert all("cycling" in text.lower() for text in texts)
+    page.locator("summary", has_text="More filters").press("Enter")
+    page.get_by_label("Relevance from").fill("0.9")
+    page.wait_for_url(re.compile("least=0[.]9"))
+    page.get_by_role("link", name="Frontier").press("Enter")
+    expect(page.locator("#kind")).to_have_value("queued")
+    expect(page.locator("#rows")).to_contain_text("The table has")
+    page.get_by_label("Part of the host name").fill("nobody.example")
+    expect(page.locator("#rows")).to_contain_text("No rows match")
 
 
 def test_columns_are_chosen_and_stay_chosen(watched: Watched) -> None:
@@ -92,6 +119,7 @@ def test_columns_are_chosen_and_stay_chosen(watched: Watched) -> None:
         expect(score).to_be_hidden()
         page.get_by_role("link", name="Fetch").press("Enter")
         expect(page.locator("th[aria-sort]")).to_contain_text("Fetch")
+    page.evaluate("localStorage.clear()")
 
 
 def test_rows_are_judged_alone_and_together(watched: Watched, folder: Path) -> None:
@@ -223,22 +251,83 @@ def test_two_persons_judge_and_undo(
     assert_accessible(page)
 
 
+def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    for part in ("pages", "frontier", "hubs", "hosts", "exports"):
+        page.goto(f"{watched.root}crawls/crawls/evil/{part}")
+        expect(page.get_by_role("heading").first).to_be_visible()
+    page.goto(f"{watched.root}crawls/crawls/evil/pages")
+    page.get_by_role("link", name=re.compile("HYPERLINK")).press("Enter")
+    expect(page.locator("#drawer h2").first).to_contain_text("HYPERLINK")
+    expect(page.get_by_text("<script>").first).to_be_visible()
+    page.get_by_role("link", name="studio page").press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("HYPERLINK"))).to_be_visible()
+    expect(page.locator("#text-heading + div")).not_to_contain_text("Loading the text …")
+    expect(page.locator("#why-heading + div")).to_contain_text("relevance")
+    expect(page.get_by_text("<script>").first).to_be_visible()
+
+
+@pytest.mark.long
+def test_hubs_hosts_and_two_crawls(watched: Watched, folder: Path) -> None:
+    crawl(folder, "breadth-first", 120, "breadth-first")
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    page.goto(f"{watched.root}crawls/crawls/cycling/hubs")
+    hubs = page.get_by_role("region", name="Hubs")
+    expect(hubs.locator("tbody tr").first).to_be_visible()
+    page.get_by_role("link", name="Hosts").press("Enter")
+    page.get_by_role("link", name="Map of hosts").press("Enter")
+    host = page.locator(".map .host").first
+    expect(host).to_be_visible()
+    host.focus()
+    expect(page.locator(".map svg")).to_have_class("chosen")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="pages")).to_be_visible()
+    page.get_by_role("link", name="Studio").press("Enter")
+    page.get_by_role("link", name="Compare two crawls").press("Enter")
+    page.get_by_label("First crawl").select_option("crawls/cycling")
+    page.get_by_label("Second crawl").select_option("crawls/breadth-first")
+    page.get_by_role("button", name="Compare").press("Enter")
+    expect(page.locator(".curves polyline").first).to_be_visible()
+    expect(page.get_by_role("heading", name="Only in crawls/breadth-first")).to_be_visible()
+    both = page.get_by_role("region", name="In both")
+    expect(both.locator("tbody tr").first).to_be_visible()
+    assert_accessible(page)
+
+
+@pytest.mark.long
+def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    page.goto(f"{watched.root}crawls/crawls/evil/exports")
+    expect(page.get_by_role("heading", name="Exported files")).to_have_count(0)
+    page.get_by_role("button", name="Create report").press("Enter")
+    rows = page.get_by_role("button", name="First rows of fetches.csv")
+    expect(rows).to_be_visible()
+    rows.press("Enter")
+    expect(page.locator("#preview")).to_contain_text("HYPERLINK")
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="Download report").press("Enter")
+    assert coming.value.suggested_filename == "report.zip"
+    answer = page.request.get(
+        f"{watched.root}api/v1/crawls/crawls/evil/exports/file?file=fetches.csv"
+    )
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["content-security-policy"].endswith("; sandbox")
+
+
 def test_long_titles_and_small_screens_do_not_break_the_tables(
     watched: Watched, folder: Path
 ) -> None:
     page = watched.page
-    store = folder / "crawls" / "cycling" / "crawl.db"
-    with closing(sqlite3.connect(store)) as connection, connection:
+    with closing(sqlite3.connect(folder / "crawls/cycling/crawl.db")) as connection, connection:
         connection.execute("UPDATE page SET title = ? WHERE seq % 2", ("long title " * 200,))
         connection.execute("UPDATE page SET title = ? WHERE seq % 3 = 0", ("unbroken" * 250,))
-    for width, tallest in ((1280, 70), (390, 190)):
-        page.set_viewport_size({"width": width, "height": 800})
-        for part in ("pages", "frontier", "hosts", "hubs", "judge"):
-            page.goto(f"{watched.root}crawls/crawls/cycling/{part}")
-            page.locator("article" if part == "judge" else "main tbody tr").first.wait_for()
-            size = "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
-            across, down = page.evaluate(size)
-            assert across <= width, part
-            assert down <= 3000, part
+    for part in ("pages", "frontier", "hosts", "hubs", "judge"):
+        page.goto(f"{watched.root}crawls/crawls/cycling/{part}")
+        page.locator("article" if part == "judge" else "main tbody tr").first.wait_for()
+        for width, tallest in ((PHONE, 190), (SCREEN, 70)):
+            assert_fits(page, width)
             heights = "rows => Math.max(0, ...rows.map(row => row.clientHeight))"
             assert page.locator("main tbody tr").evaluate_all(heights) <= tallest, part

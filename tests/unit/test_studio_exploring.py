@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from parsel import Selector
 
 from focuscrawl.errors import UserError
 from focuscrawl.studio import crawl_analyses, explore_routes
 from focuscrawl.studio.crawl_analyses import OpenCrawls
 from focuscrawl.studio.drawings import draw_circle
+from focuscrawl.studio.served_folder import StudioFolder
 
-from .studio_folders import make_crawl
+from .small_crawl import bees, being_written
+from .studio_folders import ask, make_context, make_crawl
 
 LONG = 300.0  # seconds after which something hangs
 
@@ -43,6 +47,28 @@ def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str
         pass
     with pytest.raises(UserError):
         explore_routes.read_table(crawls, crawl, "pages", query)
+
+
+def test_a_studio_for_reading_has_nothing_to_press(tmp_path: Path) -> None:
+    """What filters a table is asked for with GET, and stays."""
+    with being_written(tmp_path / "crawl") as crawl:
+        bees(crawl)
+    context = replace(make_context(StudioFolder(tmp_path)), read_only=True)
+    parts = ("live", "judge", "pages", "frontier", "hosts", "exports")
+    asked = ["/", "/topics/new", "/crawls/new", "/corpora/new"]
+    asked += [f"/crawls/crawl/{part}" for part in parts]
+    for path in asked:  # grows by what the pages load
+        status, page = ask(context, path)
+        while "is sorting the rows" in page:
+            status, page = ask(context, path)
+        assert status == 200, path
+        found = Selector(page)
+        assert found.xpath("//*[@hx-post] | //form[not(@method='get')]").getall() == []
+        buttons = "//button[not(@popovertarget) and not(ancestor::form[@method='get'])]"
+        assert found.xpath(buttons).getall() == [], path
+        loaded = found.xpath("//*[contains(@hx-trigger, 'load')]/@hx-get").getall()
+        asked += [each for each in loaded if each not in asked]
+    assert len(asked) > 12
 
 
 def test_a_sum_whose_process_cannot_start_is_made_when_it_can(
