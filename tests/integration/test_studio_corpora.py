@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import json
-import time
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from unit.test_studio_jobs import ended
 
 from focuscrawl.collection.corpus_folder import CorpusFolder
-from focuscrawl.crawl.crawl_folder import FileControl
 from focuscrawl.errors import UserError
 from focuscrawl.studio.corpora import Corpus, read_steps, start
 from focuscrawl.studio.jobs import Jobs, JobState
 from focuscrawl.studio.page_rendering import FieldErrorsError, StudioContext
 from focuscrawl.studio.served_folder import StudioFolder
 
+from . import warm
 from .accessibility import assert_accessible
-from .running import Kept
-from .studio import Watched, serving, tab
+from .studio import PHONE, Watched, assert_fits, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 GOOD = "https://exploit-20.demo.example/people/112.html"
 FORM = {"keywords": "road cycling, bicycle, peloton", "urls": GOOD, "web": "demo"}
-LONG = 600.0  # seconds after which something hangs
 
 
 def context(root: Path) -> StudioContext:
@@ -41,17 +40,18 @@ def test_a_corpus_is_created_with_one_form_and_continued(tmp_path: Path, browser
         page.fill("#keywords", FORM["keywords"])
         page.fill("#urls", "no url")
         page.fill("#web", "demo")
-        page.fill("#pages", "3000")
+        page.fill("#pages", "20")
         page.get_by_role("button", name="Create a corpus").click()
         expect(page.locator(".field-error")).to_have_count(1)
         page.fill("#urls", GOOD)
         assert_accessible(page)
         page.get_by_role("button", name="Create a corpus").click()
         page.wait_for_url("**/corpora/road_cycling")
-        fetched = stop(tmp_path)
-        page.fill("#pages", str(fetched + 20))
-        page.get_by_role("button", name="Continue").click()
-        expect(page.locator("#steps")).to_contain_text(f"has fetched {fetched + 20} pages")
+        # the same where all is imported
+        done = warm.run(stop(tmp_path), cwd=tmp_path, env=os.environ, program="focuscrawl")
+        assert done.returncode == 0, done.stderr
+        page.reload()
+        expect(page.locator("#steps")).to_contain_text("has fetched 20 pages")
         expect(page.locator(".way .done")).to_have_count(5)
         assert_accessible(page)
         with page.expect_download() as download:
@@ -61,39 +61,32 @@ def test_a_corpus_is_created_with_one_form_and_continued(tmp_path: Path, browser
             page.get_by_role("link", name="Other formats").click()
         expect(page.locator("#made")).to_contain_text("corpus.parquet")
         page.go_back()
+        page.fill("#pages", "300")
+        page.get_by_role("button", name="Continue").click()
+        expect(page.get_by_role("button", name="Continue")).to_have_count(0)
+        assert "--pages=300" in stop(tmp_path)
+        expect(page.locator("#steps .wrong")).to_be_visible()
         expect(page.get_by_role("button", name="Continue")).to_be_visible()
         page.get_by_role("link", name="The topic").click()
         expect(page.get_by_label("Start pages")).to_have_value(GOOD)
         page.goto(f"{watched.root}corpora/new")
         expect(page.get_by_role("link", name="road_cycling")).to_be_visible()
+        assert_fits(page, PHONE)
         watched.wrong = [each for each in watched.wrong if "400" not in each]  # the wrong URL
         watched.check()
-    assert Kept(tmp_path / "road_cycling" / "crawl").stop_reasons == ["interrupted", "budget"]
 
 
-def stop(root: Path) -> int:
-    """Stop the corpus that is being created while it crawls; return how much it has fetched."""
+def stop(root: Path) -> list[str]:
+    """Stop the corpus that is being created; return the arguments of its command."""
     studio = context(root)
     (job,) = studio.jobs.latest(1)
-    crawl, since = FileControl(root / "road_cycling" / "crawl"), time.monotonic()
-    while not crawl.in_use or crawl.is_starting or not Kept(root / "road_cycling" / "crawl").urls:
-        assert time.monotonic() - since < LONG
-        assert studio.jobs.job(job.id).state is JobState.RUNNING, studio.jobs.job(job.id).output
-        time.sleep(0.1)
     corpus = Corpus.read(studio.folder, "road_cycling")
     assert corpus == Corpus("road_cycling", FORM["keywords"], [GOOD], "demo")
     with pytest.raises(UserError, match="is being created already"):
-        start(studio, corpus, 3000)
-    studio.jobs.stop(job.id)  # stops the crawl, a process of the command
-    while studio.jobs.job(job.id).state is JobState.RUNNING:
-        assert time.monotonic() - since < LONG
-        time.sleep(0.1)
-    stopped = read_steps(studio, corpus.name)
-    assert "interrupted" in stopped["crawl"]["state"], studio.jobs.job(job.id).output
-    assert not stopped["exports"]
-    fetched: int = stopped["crawl"]["fetched"]
-    assert fetched < 3000
-    return fetched
+        start(studio, corpus, 300)
+    studio.jobs.stop(job.id)
+    assert ended(studio.jobs, job.id).state is JobState.FAILED
+    return job.arguments
 
 
 def test_wrong_fields_are_named_and_planted_orders_run_nothing(

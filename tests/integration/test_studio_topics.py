@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -9,16 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from filelock import FileLock
+from unit.studio_folders import write_job
 
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from . import warm
 from .accessibility import assert_accessible
 from .running import QUICK, Kept, as_options
-from .studio import Client, crawl, serving, tab
+from .studio import Client, Watched, crawl, serving, tab
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser, Page
 
     from .conftest import LocalWeb
 
@@ -35,17 +39,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
-    """The address of a studio, with its token."""
-    with serving(folder, options=as_options(QUICK)) as found:
+    """The address of a studio, with its token; to one crawl, a job seems to apply judgements."""
+    with (
+        FileLock(write_job(folder, "follow", "crawls/road-cycling") / "lock"),
+        serving(folder, options=as_options(QUICK)) as found,
+    ):
         yield found
 
 
-@pytest.fixture
-def opened(address: str, browser: Browser) -> Iterator[BrowserContext]:
-    """A real browser that has opened the studio."""
+@pytest.fixture(scope="module")
+def opened(address: str, browser: Browser) -> Iterator[Watched]:
+    """A tab that has opened the studio."""
     with tab(browser) as page:
-        page.goto(address)
-        yield page.context
+        yield Watched(page, address)
 
 
 def judge(tab: Page, verdict: str) -> str:
@@ -57,10 +63,9 @@ def judge(tab: Page, verdict: str) -> str:
     return url
 
 
-def test_classes_are_found_marked_and_split_by_keys(folder: Path, opened: BrowserContext) -> None:
+def test_classes_are_found_marked_and_split_by_keys(folder: Path, opened: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = opened.pages[0]
-    root = tab.url
+    tab, root = opened.page, opened.root
     tab.goto(f"{root}topics/new?critic=models/demo&classes={CYCLING}")
     tab.fill("#name", "wheels")
     tab.get_by_role("button", name="Create", exact=True).press("Enter")
@@ -96,12 +101,11 @@ def test_classes_are_found_marked_and_split_by_keys(folder: Path, opened: Browse
 
 
 def test_an_example_is_fetched_judged_and_listed(
-    folder: Path, opened: BrowserContext, local_web: LocalWeb
+    folder: Path, opened: Watched, local_web: LocalWeb
 ) -> None:
     """An example that no recording has is fetched, and none of its links is."""
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = opened.pages[0]
-    root = tab.url
+    tab, root = opened.page, opened.root
     path = folder / "spokes" / "topic.toml"
     path.parent.mkdir()
     write_definition(TopicDefinition(critic="models/demo", topics=(CYCLING,)), path)
@@ -127,10 +131,9 @@ def test_an_example_is_fetched_judged_and_listed(
     assert fetched == {"/robots.txt", "/topic-2"}
 
 
-def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> None:
+def test_a_topic_is_edited_in_its_page(folder: Path, opened: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = opened.pages[0]
-    root = tab.url
+    tab, root = opened.page, opened.root
     path = folder / "knots" / "topic.toml"
     path.parent.mkdir()
     write_definition(TopicDefinition(words=("knots", "rope"), good=("http://a.org/",)), path)
@@ -143,6 +146,7 @@ def test_a_topic_is_edited_in_its_page(folder: Path, opened: BrowserContext) -> 
     wrong = tab.locator(".field-error")
     expect(wrong).to_have_count(2)
     expect(tab.get_by_label("Good pages")).to_have_attribute("aria-invalid", "true")
+    expect(tab.locator("[aria-invalid]:focus")).to_have_count(1)
     expect(words).to_have_value("knots\nsplice")  # what was typed stays
     assert_accessible(tab)
     # another person adds a page meanwhile
@@ -168,8 +172,12 @@ def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, addre
     assert "no crawl can judge pages for the topic" in client.page(f"/crawls/new?topic={topic}")
     assert "Train a critic" in client.page("/")
     client.ask(f"/topics/{topic}/edit", {"words": ["road cycling", "peloton"], "train": True})
-    trained = client.until(f"/topics/{topic}/training", lambda said: not said["running"])
-    assert trained["critics"] == ["road-cycling/critic-1"]
+    job = client.ask(f"/topics/{topic}/training")["training"]
+    client.ask(f"/jobs/{job['id']}/end", {})
+    client.until(f"/topics/{topic}/training", lambda said: not said["running"])
+    # the same again where all is imported
+    done = warm.run(job["arguments"], cwd=folder, env=os.environ, program="focuscrawl")
+    assert done.returncode == 0, done.stderr
     form = client.page(f"/crawls/new?topic={topic}")
     (of,) = re.findall(r'<option value="([^"]*)" selected>road-cycling<', form)
     begun = client.ask("/crawls", {"of": of, "budget": "30", "strategy": "best-first"})
@@ -194,13 +202,11 @@ def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, addre
     assert f"{at}/judge" in client.page(f"/parts/topics/{topic}/example")
     overview = client.page("/")
     assert "critic-2</bdi>. Examples: 3 good, 4 not good" in " ".join(overview.split())
-    client.until(f"{at}/moved", lambda said: not said["busy"])
 
 
-def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) -> None:
+def test_judging_pages_moves_the_frontier(folder: Path, opened: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    tab = opened.pages[0]
-    root = tab.url
+    tab, root = opened.page, opened.root
     at = f"{root}api/v1/crawls/crawls/cycling"
     waiting = settled(tab, f"{at}/frontier", "sorting")["rows"]
     scores = {row["url"]: row["score"] for row in waiting}
@@ -209,10 +215,11 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
     bad = judge(tab, "b")
     judge(tab, "s")
     good = judge(tab, "g")
+    worse = judge(tab, "b")
     # what was judged while the crawl followed is followed, too, when nobody looks
     tab.goto(root)
     moved = settled(tab, f"{at}/moved", "busy")
-    assert (moved["left"], moved["failed"]) == (False, "")
+    assert (moved["left"], moved["failed"], moved["judged"]) == (False, "", 3)
     # it is compared with what was before the first judgement
     before = {each["url"]: each["score_before"] for each in moved["moved"]}
     assert before.keys() & scores.keys()
@@ -223,10 +230,8 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: BrowserContext) 
     following = tab.get_by_text("Applying your judgements")
     expect(following).to_have_count(0)
     known = read_definition(folder / "crawls" / "cycling" / "topic.toml")
-    assert (known.good, known.bad) == ((good,), (bad,))
+    assert (known.good, known.bad) == ((good,), (bad, worse))
     assert (folder / "crawls" / "cycling" / "critic-1").is_dir()
-    judge(tab, "b")
-    assert settled(tab, f"{at}/moved", "busy")["judged"] == 3
     asked = tab.request.get(f"{at}/question").json()["page"]
     find = f"SELECT relevance FROM pages WHERE url = '{asked['url']}'"
     # by the new critic, although the first critic chose the page
@@ -245,6 +250,6 @@ def settled(tab: Page, url: str, working: str) -> dict[str, Any]:
     """Ask for something until it is not worked on any more."""
     answer: dict[str, Any] = tab.request.get(url).json()
     while answer[working]:
-        time.sleep(0.1)
+        time.sleep(0.5)
         answer = tab.request.get(url).json()
     return answer
