@@ -20,12 +20,24 @@ from focuscrawl.studio.page_rendering import StudioContext
 from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.serving import make_application
 
+from .accessibility import assert_accessible
 from .running import TOPIC, as_options
 from .serving import asked
-from .studio import NEW_CRAWL, Client, Watched, crawl, launch, serving, start, tab
+from .studio import (
+    NEW_CRAWL,
+    PHONE,
+    Client,
+    Watched,
+    assert_fits,
+    crawl,
+    launch,
+    serving,
+    start,
+    tab,
+)
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page, Route
+    from playwright.sync_api import Browser, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 _FIELDS = ("url", "verdict", "class", "name", "words", "urls", "seeds", "topic", "critic", "of")
@@ -50,13 +62,6 @@ def address(folder: Path) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A tab of a real browser."""
-    with tab(browser) as found:
-        yield found
-
-
 def test_a_script_reads_a_crawl_and_nothing_outside(address: str) -> None:
     client, at = Client(address), "/crawls/crawls/cycling"
     found = client.ask(at)
@@ -70,16 +75,6 @@ def test_a_script_reads_a_crawl_and_nothing_outside(address: str) -> None:
         "crawls/cycling is not running, so it cannot be stopped"
     )
     assert asked(f"{root}/nothing", None, headers)[0] == 404
-
-
-def test_a_larger_budget_is_spent_whenever_it_is_given(folder: Path, address: str) -> None:
-    client, at = Client(address), "/crawls/crawls/more"
-    client.ask("/crawls", {**NEW_CRAWL, "name": "more", "budget": "30"})
-    client.until(at, lambda said: said["fetched"] >= 20)  # near the end of its run
-    client.ask(f"{at}/budget", {"budget": "50"})
-    ended = client.until(at, lambda said: not said["running"])
-    assert (ended["fetched"], ended["state"]) == (50, "the budget of 50 fetches is spent")
-    assert (folder / "crawls" / "more" / "seeds.txt").is_file()
 
 
 def test_nothing_that_no_text_has_is_taken(folder: Path, address: str) -> None:
@@ -124,64 +119,63 @@ def test_every_answer_has_the_headers_and_needs_the_token(address: str) -> None:
             assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
 
 
-def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
-    folder: Path, address: str, page: Page
+def test_a_crawl_begun_on_the_command_line_is_resumed_by_keys_with_a_larger_budget(
+    folder: Path, address: str, browser: Browser
 ) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
-    watched = Watched(page, address)
-    assert page.url == watched.root
-
-    def press(button: str) -> None:
-        page.get_by_role("button", name=button).focus()
-        page.keyboard.press("Enter")
-
-    crawls = page.locator("#crawls")
+    client, at = Client(address), "/crawls/crawls/cycling"
     # a crawl at rest that is to wait when it runs: so that there is one that runs, and waits
-    Client(address).ask("/crawls/crawls/cycling/pause", {})
-    given = {"web": "demo", "topic": TOPIC, "strategy": "best-first", "budget": 20}
-    running = start("crawl", *as_options(given | {"crawl_dir": "crawls/cycling"}), cwd=folder)
-    try:
-        expect(crawls.get_by_text("paused", exact=True)).to_be_visible()
-        press("Resume crawls/cycling")
-        assert running.wait(300) == 0
-    finally:
-        running.kill()
-        running.wait()
-    expect(crawls.get_by_text("20 fetched", exact=True)).to_be_visible()
-    expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
-    watched.check()
+    client.ask(f"{at}/pause", {})
+    with tab(browser) as page:
+        watched = Watched(page, address)
+        assert page.url == watched.root
+        crawls = page.locator("#crawls")
+        given = {"web": "demo", "topic": TOPIC, "strategy": "best-first", "budget": 20}
+        running = start("crawl", *as_options(given | {"crawl_dir": "crawls/cycling"}), cwd=folder)
+        try:
+            expect(crawls.get_by_text("paused", exact=True)).to_be_visible()
+            client.ask(f"{at}/budget", {"budget": "30"})
+            button = page.get_by_role("button", name="Resume crawls/cycling")
+            button.focus()
+            page.keyboard.press("Enter")
+            assert running.wait(300) == 0
+        finally:
+            running.kill()
+            running.wait()
+        expect(crawls.get_by_text("30 fetched", exact=True)).to_be_visible()
+        expect(page.get_by_role("link", name=HOSTILE, exact=True)).to_be_visible()
+        watched.check()
+    assert client.ask(at)["state"] == "the budget of 30 fetches is spent"
 
 
-def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(
-    address: str, page: Page
+def test_crawls_are_begun_by_keys_while_their_start_pages_are_asked_for(
+    folder: Path, address: str, browser: Browser
 ) -> None:
+    """Back shows the form as it was left, which browsers of tests do not do by default."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    kept = ["--disable-back-forward-cache"]
     held: list[Route] = []
 
     def hold(route: Route) -> None:
         held.append(route)
 
-    page.goto(address)
-    page.route("**/parts/estimate", hold)
-    with page.expect_request("**/parts/estimate"):
-        page.goto(f"{address.partition('?')[0]}crawls/new")
-    page.get_by_label("Budget in fetches").fill("5")
-    page.get_by_role("button", name="Start crawl").press("Enter")
-    page.wait_for_url("**/crawls/Cycling/live")
-    assert held
-
-
-def test_a_form_that_back_leads_to_can_be_sent_again(address: str, browser: Browser) -> None:
-    """The browser shows the page as it was left, which browsers of tests do not do by default."""
-    expect = pytest.importorskip("playwright.sync_api").expect
-    kept = ["--disable-back-forward-cache"]
     with closing(launch(browser.browser_type, ignore_default_args=kept)) as own, tab(own) as page:
         page.goto(address)
+        page.context.route("**/parts/estimate", hold)
         page.goto(f"{address.partition('?')[0]}crawls/new")
+        page.evaluate("() => { onpageshow = (event) => { document.title += event.persisted; }; }")
+        assert_accessible(page)
+        assert_fits(page, PHONE)
         page.get_by_label("Budget in fetches").fill("5")
+        page.get_by_label("Start pages of the crawl").fill(NEW_CRAWL["seeds"])
         for _ in range(2):  # the second crawl has another name
-            page.get_by_role("button", name="Start crawl").click()
+            page.get_by_role("button", name="Start crawl").press("Enter")
             page.wait_for_url("**/live")
             page.evaluate("history.back()")
+            expect(page).to_have_title(re.compile("true$"))
             expect(page.get_by_role("button", name="Start crawl")).to_be_enabled()
         expect(page.get_by_label("Budget in fetches")).to_have_value("5")
         expect(page.locator(".htmx-request")).to_have_count(0)
+    assert held
+    for name in ("Cycling", "Cycling-2"):
+        assert (folder / "crawls" / name / "seeds.txt").is_file()
