@@ -18,9 +18,6 @@ def test_what_is_taken_over_is_unchanged_and_has_its_licence() -> None:
     for name, about in vendored.items():
         assert hashlib.sha256(read_asset(name)).hexdigest() == about["sha256"]
         assert (STATIC / about["license_file"]).read_text().strip()
-
-
-def test_assets_are_light() -> None:
     assert sum(len(read_asset(name)) for name in ASSETS) < 250_000
 
 

@@ -25,7 +25,6 @@ from focuscrawl.studio.crawl_form import (
     start_crawl,
 )
 from focuscrawl.studio.crawl_watch import BUDGET, BestHosts, CrawlWatch, Curve, EventLog
-from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.served_folder import NamedCrawl, StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles
 from focuscrawl.topics import TopicDefinition, write_definition
@@ -33,6 +32,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .small_crawl import being_written
 from .studio_folders import make_context, write_job
+from .test_studio_jobs import ended
 
 if TYPE_CHECKING:
     from focuscrawl.studio.crawl_form import StartPagesResult
@@ -144,9 +144,8 @@ def test_of_two_forms_with_one_name_that_are_sent_at_once_one_begins(folder: Stu
     assert "crawls/twice has already been started" in str(refused)
     (job,) = context.jobs.all()
     assert job.arguments == both[errors.index(None)].arguments
-    until = time.monotonic() + 60.0  # nothing is to run on in a folder that is removed
-    while context.jobs.job(job.id).state is JobState.RUNNING and time.monotonic() < until:
-        time.sleep(0.05)
+    context.jobs.stop(job.id)
+    ended(context.jobs, job.id)  # nothing is to run on in a folder that is removed
 
 
 def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
@@ -157,27 +156,26 @@ def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
     outlooks = OutlookRunner(folder.root)
     said = {**DEMO, "web": "demo", "seeds": seeds}
 
-    def ask(**more: str) -> StartPagesResult | None:
-        return outlooks.get(parse_crawl_form(folder, {**said, **more}), start=True)
+    def ask(**more: str) -> StartPagesResult:
+        found = outlooks.get(parse_crawl_form(folder, {**said, **more}), start=True)
+        assert found is not None
+        return found
+
+    def known(**more: str) -> StartPagesResult:
+        while not (found := ask(**more)).is_known():
+            time.sleep(0.5)
+        return found
 
     assert outlooks.get(parse_crawl_form(folder, said), start=False) is None
-    found = ask()
-    waiting = ask(seeds="http://elsewhere.example/")  # one after the other
-    assert waiting is not None
-    assert not waiting.is_known()
-    while found is not None and not found.is_known():
-        time.sleep(0.05)
-        found = ask()
-    assert found is not None
+    assert not ask().is_known()
+    assert not ask(seeds="http://elsewhere.example/").is_known()  # one after the other
+    found = known()
     assert found.outlook is not None, found.error
     assert [page.url for page in found.outlook.pages] == seeds
     assert any("no start page is relevant" in each for each in found.outlook.warnings)
     assert ask(name="second", budget="70000") is found
     assert dict(found.outlook.facts(70_000))["disk"].endswith("for 70,000 fetches")
-    asked = parse_crawl_form(folder, {**said, "critic": "models/demo", "topic": "/Nothing"})
-    while (wrong := outlooks.get(asked, start=True)) is not None and not wrong.is_known():
-        time.sleep(0.05)
-    assert wrong is not None
+    wrong = known(critic="models/demo", topic="/Nothing")
     assert "unknown topic /Nothing" in str(wrong.error)
 
 

@@ -31,12 +31,11 @@ def test_crawls_are_found_and_links_are_not_followed(folder: StudioFolder) -> No
     assert (found["running"], found["wanted"], found["fetched"]) == (False, "run", 0)
 
 
-@pytest.mark.parametrize(
-    "name", ["../outside", "{outside}", "linked", "crawls", "", ".", "nothing", "a\0b", "x" * 5000]
-)
-def test_nothing_else_is_a_crawl(folder: StudioFolder, name: str) -> None:
-    with pytest.raises(UserError, match="no crawl"):
-        folder.crawl(name.format(outside=folder.root.parent / "outside"))
+def test_nothing_else_is_a_crawl(folder: StudioFolder) -> None:
+    inside = ("linked", "crawls", "", ".", "nothing", "a\0b", "x" * 5000)
+    for name in ("../outside", str(folder.root.parent / "outside"), *inside):
+        with pytest.raises(UserError, match="no crawl"):
+            folder.crawl(name)
 
 
 def test_recordings_are_named_where_one_is_missing(folder: StudioFolder) -> None:
@@ -88,22 +87,11 @@ def test_a_pause_is_kept_for_a_crawl_at_rest_and_taken_back(folder: StudioFolder
             listing.send_command(crawl, wanted)
 
 
-@pytest.mark.parametrize("name", ["birds", "été", "自転車", "पक्षी", "Bücher_2.1-b", "8"])
-def test_names_are_in_any_letters(folder: StudioFolder, name: str) -> None:
-    assert folder.new_folder(name) == folder.root / name
-
-
-def test_spaces_in_a_name_become_hyphens(folder: StudioFolder) -> None:
+def test_names_are_in_any_letters(folder: StudioFolder) -> None:
+    for name in ("birds", "été", "自転車", "पक्षी", "Bücher_2.1-b", "8"):
+        assert folder.new_folder(name) == folder.root / name
     assert folder.new_folder("road  cycling\n") == folder.root / "road-cycling"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("", ".", "..", ".a", "-a", "a/b", "a\0b", " "),
-        *("\u202eabc", "x" * 81, "鳥" * 80, "a\ud800"),
-    ],
-)
-def test_other_names_are_refused(folder: StudioFolder, name: str) -> None:
-    with pytest.raises(UserError, match="is not a valid name"):
-        folder.new_folder(name)
+    wrong = ("", ".", "..", ".a", "-a", "a/b", "a\0b", " ", "\u202eabc", "x" * 81, "鳥" * 80)
+    for name in (*wrong, "a\ud800"):
+        with pytest.raises(UserError, match="is not a valid name"):
+            folder.new_folder(name)

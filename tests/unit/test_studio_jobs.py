@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.report.outcomes import stop_reason
+from focuscrawl.report.status import open_store
 from focuscrawl.studio.jobs import Job, Jobs, JobState
+from focuscrawl.studio.listing import list_crawls
+from focuscrawl.studio.served_folder import StudioFolder
 
 from .studio_folders import write_job
 
@@ -25,15 +30,14 @@ def ended(jobs: Jobs, name: str) -> Job:
 
 
 def test_a_job_is_found_with_what_it_said_and_how_it_ended(tmp_path: Path) -> None:
-    training = ["topic", "train", "missing.toml", "--out", "x"]
-    begun = Jobs(tmp_path).start("train", "cycling", training)
+    begun = Jobs(tmp_path).start("train", "cycling", ["--missing"])
     assert begun.state is JobState.RUNNING
     jobs = Jobs(tmp_path)  # another studio
     assert jobs.running("train", "cycling") == begun
     assert jobs.running("train", "other") is None
     failed = ended(jobs, begun.id)
     assert (failed.state, failed.exit_code) == (JobState.FAILED, 2)
-    assert "missing.toml" in failed.output
+    assert "--missing" in failed.output
     done = ended(jobs, jobs.start("look", "cycling", ["--version"]).id)
     assert (done.state, done.exit_code) == (JobState.DONE, 0)
     assert [job.id for job in jobs.all()] == [done.id, begun.id]
@@ -45,11 +49,13 @@ def test_a_running_job_is_ended(tmp_path: Path) -> None:
     arguments = ["web=demo", "topic=/Sports/Cycling", "budget=100000", "crawl_dir=cycling"]
     given = [part for each in arguments for part in ("-a", each)]
     job = jobs.start("crawl", "cycling", ["crawl", *given])
-    while not (tmp_path / "cycling" / "crawl.db").exists():
+    while not any(each.get("fetched") for each in list_crawls(StudioFolder(tmp_path))):
         assert jobs.job(job.id).state is JobState.RUNNING
         time.sleep(0.05)
     jobs.stop(job.id)
     assert ended(jobs, job.id).exit_code is not None
+    with closing(open_store(tmp_path / "cycling")) as store:
+        assert stop_reason(store) == "interrupted"
 
 
 def test_a_job_whose_process_is_gone_has_failed(tmp_path: Path) -> None:

@@ -105,9 +105,7 @@ def test_words_are_marked_where_they_are_whole_words() -> None:
     ]  # fmt: skip
     assert ("自転車", "on") in mark_words("私の自転車です", ["自転車"], [])
     assert mark_words("a.b", [], []) == [("a.b", "")]
-
-
-def test_only_words_with_some_weight_are_marked() -> None:
+    # only words with some weight
     words = WordReasons([WordReason("bike", 1.5), WordReason("we", 0.01)], [], 0.0, 0.02)
     card = PageCard(A, "", ["we bike"], False, 0.9, words)
     assert card.paragraphs == [[("we ", ""), ("bike", "on"), ("", "")]]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from integration.typed import focuscrawl
 
 from focuscrawl.critic.focused_critic import WordReason, WordReasons
 from focuscrawl.errors import UserError
@@ -18,15 +20,11 @@ from focuscrawl.studio.served_folder import StudioFolder
 from focuscrawl.studio.topic_folder import TopicFiles, class_rows, load_class_tree
 from focuscrawl.studio.topic_jobs import delete_topic, training_state
 from focuscrawl.studio.topic_routes import Judgement, create_topic, edited_definition
+from focuscrawl.testing import TinyWeb
 from focuscrawl.topics import TopicDefinition, edit_definition, read_definition, write_definition
-from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .small_crawl import being_written
 from .studio_folders import ask, make_context, write_job
-from .test_studio_jobs import ended
-
-if TYPE_CHECKING:
-    from focuscrawl.studio.page_rendering import StudioContext
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'"
 
@@ -222,33 +220,32 @@ def test_a_hostile_page_is_shown_as_text() -> None:
     assert "&lt;img" in shown
 
 
-def trained_by_the_studio(context: StudioContext, name: str) -> str:
-    """Train a critic of a topic by a job; return the page of the topic."""
-    ask(context, f"/api/v1/topics/{name}/topic.toml/train", {})
-    ended(context.jobs, context.jobs.latest(1)[0].id)
-    return " ".join(ask(context, f"/topics/{name}/topic.toml/definition")[1].split())
-
-
 def test_a_page_that_cannot_be_read_is_named_and_is_no_new_judgement(
-    folder: StudioFolder,
+    folder: StudioFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = make_context(folder)
-    there = next(each.url for each in SyntheticWeb().labels() if each.topic == "/Sports/Cycling")
-    lost = "http://velo-59.demo.example/lost.html"
-    described = {"words": "road cycling, peloton"}
-    create_topic(folder, {"name": "both", "urls": f"{there}\n{lost}", **described})
-    page = trained_by_the_studio(context, "both")
+    monkeypatch.chdir(folder.root)
+    good, lost = "http://a.example/", "http://a.example/lost"
+    TinyWeb({good: "<p>splice knots"}).write(folder.root / "mine.warc.gz")
+    said = {"name": "knots", "words": "splice", "urls": lost, "web": "mine.warc.gz"}
+    topic = TopicFiles(folder, create_topic(folder, said))
+    job = write_job(folder.root, "train", topic.name)
+
+    def train(code: int) -> str:
+        """Train a critic as a job does; return the page of the topic."""
+        line = ["topic", "train", topic.name, f"--out={topic.next_critic()}"]
+        (job / "output.log").write_text(focuscrawl(*line, code=code).output)
+        (job / "outcome.json").write_text(json.dumps({"exit_code": code}))
+        return " ".join(ask(make_context(folder), f"/topics/{topic.name}/definition")[1].split())
+
+    failed = train(2).partition("The training failed: none of the")[2].partition("</p>")[0]
+    assert lost in failed
+    assert not topic.critics()
+    edit_definition(topic.path, lambda known: known.with_judgements([good], []))
+    page = train(0)
     assert f"could not read 1 example page: <bdi>{lost}</bdi>. Correct or remove this URL" in page
     assert "has not learned from" not in page
-    topic = TopicFiles(folder, folder.topic("both/topic.toml"))
     edit_definition(topic.path, lambda known: known.without_judgements([lost]))
     assert topic.unread_urls() == []
-    for name, words in (("lost", described), ("alone", {})):
-        create_topic(folder, {"name": name, "urls": lost, **words})
-        page = trained_by_the_studio(context, name)
-        assert "The training failed: none of the" in page
-        assert f"{lost}" in page.partition("The training failed")[2].partition("</p>")[0]
-        assert not TopicFiles(folder, folder.topic(f"{name}/topic.toml")).critics()
 
 
 def test_the_form_of_a_crawl_leads_to_the_training_of_an_untrained_topic(
