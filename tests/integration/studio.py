@@ -25,6 +25,13 @@ from .running import TOPIC, as_options
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserType, Page
+    from playwright.sync_api import expect as expect  # noqa: PLC0414 - for the tests
+else:
+
+    def expect(shown: object) -> object:
+        """Import the assertions of Playwright when they are used."""
+        return pytest.importorskip("playwright.sync_api").expect(shown)
+
 
 #: a crawl of the demo web, as the form or a script says it
 NEW_CRAWL = {

@@ -30,6 +30,7 @@ from .studio import (
     Watched,
     assert_fits,
     crawl,
+    expect,
     launch,
     serving,
     start,
@@ -122,7 +123,6 @@ def test_every_answer_has_the_headers_and_needs_the_token(address: str) -> None:
 def test_a_crawl_begun_on_the_command_line_is_resumed_by_keys_with_a_larger_budget(
     folder: Path, address: str, browser: Browser
 ) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     client, at = Client(address), "/crawls/crawls/cycling"
     # a crawl at rest that is to wait when it runs: so that there is one that runs, and waits
     client.ask(f"{at}/pause", {})
@@ -152,7 +152,6 @@ def test_crawls_are_begun_by_keys_while_their_start_pages_are_asked_for(
     folder: Path, address: str, browser: Browser
 ) -> None:
     """Back shows the form as it was left, which browsers of tests do not do by default."""
-    expect = pytest.importorskip("playwright.sync_api").expect
     kept = ["--disable-back-forward-cache"]
     held: list[Route] = []
 

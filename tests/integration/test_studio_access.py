@@ -19,7 +19,7 @@ from server.certificates import Authority
 from .ports import await_listener, free_port
 from .serving import asked
 from .small_site import serve
-from .studio import Client, Watched, crawl, serving, tab
+from .studio import Client, Watched, crawl, expect, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -142,7 +142,6 @@ def served(tmp_path: Path) -> Path:
 
 @pytest.mark.timeout(120)  # less than the browser waits for what a wrong proxy never sends
 def test_behind_a_proxy_with_tls_everything_works(served: Path, browser: Browser) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     crawl(served, "cycling", 15)
     with (
         behind_proxy(served, "/studio/", "proxy_set_header Host $host;") as (address, public, _),

@@ -19,7 +19,7 @@ from focuscrawl.studio.served_folder import StudioFolder
 
 from . import warm
 from .accessibility import assert_accessible
-from .studio import PHONE, Watched, assert_fits, serving, tab
+from .studio import PHONE, Watched, assert_fits, expect, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -33,7 +33,6 @@ def context(root: Path) -> StudioContext:
 
 
 def test_a_corpus_is_created_with_one_form_and_continued(tmp_path: Path, browser: Browser) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     with serving(tmp_path) as address, tab(browser) as page:
         watched = Watched(page, address)
         page.get_by_role("link", name="Create a corpus").click()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from .accessibility import assert_accessible
-from .studio import PHONE, SCREEN, Watched, assert_fits, serving, tab
+from .studio import PHONE, SCREEN, Watched, assert_fits, expect, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 def start_demo(page: Page, folder: Path) -> None:
     """Start the demo crawl by one click, and read its page when the crawl has ended."""
-    expect = pytest.importorskip("playwright.sync_api").expect
     assert_accessible(page)
     page.get_by_role("button", name="Try it with the demo web").press("Enter")
     page.wait_for_url("**/live")
@@ -41,7 +40,6 @@ def start_demo(page: Page, folder: Path) -> None:
 
 def open_drawers(page: Page) -> None:
     """Open the glossary by a word, and the activity by its button."""
-    expect = pytest.importorskip("playwright.sync_api").expect
     page.get_by_role("button", name="recall").press("Enter")
     glossary = page.locator("#glossary")
     expect(glossary).to_contain_text("The share of all reachable relevant pages")
@@ -55,7 +53,6 @@ def open_drawers(page: Page) -> None:
 
 def export(page: Page) -> None:
     """Export pages, and read the datasheet and the report."""
-    expect = pytest.importorskip("playwright.sync_api").expect
     page.get_by_role("link", name="Export", exact=True).last.press("Enter")
     chosen = page.locator("#chosen")
     expect(chosen.get_by_role("listitem")).to_have_count(5)
@@ -96,7 +93,6 @@ def test_a_demo_crawl_by_one_click_is_exported(tmp_path: Path, browser: Browser)
         open_drawers(page)
         export(page)
         # the first page knows what is done, and numbers of the crawl
-        expect = pytest.importorskip("playwright.sync_api").expect
         page.goto(watched.root)
         card = page.locator("#crawls .card")
         expect(card.locator(".spark")).to_be_visible()

@@ -19,7 +19,7 @@ from focuscrawl.topics import read_definition
 
 from .accessibility import assert_accessible
 from .networks import explore, listening
-from .studio import PHONE, SCREEN, Client, Watched, assert_fits, crawl, serving, tab
+from .studio import PHONE, SCREEN, Client, Watched, assert_fits, crawl, expect, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -69,7 +69,6 @@ def numbers(page: Page, label: str) -> list[float]:
 
 
 def test_a_table_is_sorted_and_filtered_while_typing(watched: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/cycling/pages")
     rows = page.locator("#rows tbody tr")
@@ -105,7 +104,6 @@ def test_a_table_is_sorted_and_filtered_while_typing(watched: Watched) -> None:
 
 
 def test_columns_are_chosen_and_stay_chosen(watched: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/cycling/pages")
     score, host = (page.get_by_role("columnheader", name=name) for name in ("Score", "Host"))
@@ -123,7 +121,6 @@ def test_columns_are_chosen_and_stay_chosen(watched: Watched) -> None:
 
 
 def test_rows_are_judged_alone_and_together(watched: Watched, folder: Path) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/cycling/pages")
     path = folder / "crawls" / "cycling" / "topic.toml"
@@ -154,7 +151,6 @@ def test_rows_are_judged_alone_and_together(watched: Watched, folder: Path) -> N
 
 
 def test_a_page_opens_in_a_drawer(watched: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/cycling/pages")
     link = page.locator("#rows td.text a").first
@@ -193,7 +189,6 @@ def test_the_csv_file_has_the_filtered_rows(address: str) -> None:
 
 
 def test_tables_of_hosts_and_hubs_are_sorted(watched: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/cycling/hosts")
     page.get_by_role("link", name="Fetches").press("Enter")
@@ -214,7 +209,6 @@ def test_tables_of_hosts_and_hubs_are_sorted(watched: Watched) -> None:
 def test_two_persons_judge_and_undo(
     watched: Watched, browser: Browser, folder: Path, address: str
 ) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     path = folder / "crawls" / "cycling" / "topic.toml"
     with tab(browser) as other:
@@ -252,7 +246,6 @@ def test_two_persons_judge_and_undo(
 
 
 def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     for part in ("pages", "frontier", "hubs", "hosts", "exports"):
         page.goto(f"{watched.root}crawls/crawls/evil/{part}")
@@ -271,7 +264,6 @@ def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
 @pytest.mark.long
 def test_hubs_hosts_and_two_crawls(watched: Watched, folder: Path) -> None:
     crawl(folder, "breadth-first", 120, "breadth-first")
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/cycling/hubs")
     hubs = page.get_by_role("region", name="Hubs")
@@ -298,7 +290,6 @@ def test_hubs_hosts_and_two_crawls(watched: Watched, folder: Path) -> None:
 
 @pytest.mark.long
 def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/evil/exports")
     expect(page.get_by_role("heading", name="Exported files")).to_have_count(0)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from filelock import FileLock
@@ -19,7 +18,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from . import warm
 from .accessibility import assert_accessible
 from .running import QUICK, Kept, as_options
-from .studio import Client, Watched, crawl, serving, tab
+from .studio import Client, Watched, crawl, expect, serving, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -64,7 +63,6 @@ def judge(tab: Page, verdict: str) -> str:
 
 
 def test_classes_are_found_marked_and_split_by_keys(folder: Path, opened: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     tab, root = opened.page, opened.root
     tab.goto(f"{root}topics/new?critic=models/demo&classes={CYCLING}")
     tab.fill("#name", "wheels")
@@ -104,7 +102,6 @@ def test_an_example_is_fetched_judged_and_listed(
     folder: Path, opened: Watched, local_web: LocalWeb
 ) -> None:
     """An example that no recording has is fetched, and none of its links is."""
-    expect = pytest.importorskip("playwright.sync_api").expect
     tab, root = opened.page, opened.root
     path = folder / "spokes" / "topic.toml"
     path.parent.mkdir()
@@ -132,7 +129,6 @@ def test_an_example_is_fetched_judged_and_listed(
 
 
 def test_a_topic_is_edited_in_its_page(folder: Path, opened: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     tab, root = opened.page, opened.root
     path = folder / "knots" / "topic.toml"
     path.parent.mkdir()
@@ -204,12 +200,11 @@ def test_judgements_of_a_crawl_train_the_critic_of_its_topic(folder: Path, addre
     assert "critic-2</bdi>. Examples: 3 good, 4 not good" in " ".join(overview.split())
 
 
-def test_judging_pages_moves_the_frontier(folder: Path, opened: Watched) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
+def test_judging_pages_moves_the_frontier(folder: Path, address: str, opened: Watched) -> None:
     tab, root = opened.page, opened.root
-    at = f"{root}api/v1/crawls/crawls/cycling"
-    waiting = settled(tab, f"{at}/frontier", "sorting")["rows"]
-    scores = {row["url"]: row["score"] for row in waiting}
+    client, at = Client(address), "/crawls/crawls/cycling"
+    waiting = client.until(f"{at}/frontier", lambda said: not said["sorting"])
+    scores = {row["url"]: row["score"] for row in waiting["rows"]}
     tab.goto(f"{root}crawls/crawls/cycling/judge")
     expect(tab.get_by_text(re.compile("The critic .* relevance [01][.][0-9]{2}"))).to_be_visible()
     bad = judge(tab, "b")
@@ -218,7 +213,7 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: Watched) -> None
     worse = judge(tab, "b")
     # what was judged while the crawl followed is followed, too, when nobody looks
     tab.goto(root)
-    moved = settled(tab, f"{at}/moved", "busy")
+    moved = client.until(f"{at}/moved", lambda said: not said["busy"])
     assert (moved["left"], moved["failed"], moved["judged"]) == (False, "", 3)
     # it is compared with what was before the first judgement
     before = {each["url"]: each["score_before"] for each in moved["moved"]}
@@ -232,24 +227,15 @@ def test_judging_pages_moves_the_frontier(folder: Path, opened: Watched) -> None
     known = read_definition(folder / "crawls" / "cycling" / "topic.toml")
     assert (known.good, known.bad) == ((good,), (bad, worse))
     assert (folder / "crawls" / "cycling" / "critic-1").is_dir()
-    asked = tab.request.get(f"{at}/question").json()["page"]
+    asked = client.ask(f"{at}/question")["page"]
     find = f"SELECT relevance FROM pages WHERE url = '{asked['url']}'"
     # by the new critic, although the first critic chose the page
     ((relevance,),) = Kept(folder / "crawls" / "cycling").query(find)
     assert asked["relevance"] == pytest.approx(relevance)
-    for row in tab.request.get(f"{at}/judgements").json()["rows"]:
+    for row in client.ask(f"{at}/judgements")["rows"]:
         listed = tab.locator("#judgements tr", has_text=row["url"])
         expect(listed).to_contain_text(f"{row['relevance']:.2f}")  # of the new critic
     expect(tab.locator("#moved")).to_contain_text(re.compile("pages? became off-topic"))
     tab.get_by_role("link", name="Continue with a larger budget").press("Enter")
     expect(tab.get_by_label("Budget in fetches")).to_be_visible()
     expect(tab.locator("#changed")).to_contain_text(re.compile("pages? became off-topic"))
-
-
-def settled(tab: Page, url: str, working: str) -> dict[str, Any]:
-    """Ask for something until it is not worked on any more."""
-    answer: dict[str, Any] = tab.request.get(url).json()
-    while answer[working]:
-        time.sleep(0.5)
-        answer = tab.request.get(url).json()
-    return answer

@@ -16,7 +16,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
 from .ports import free_port
-from .studio import served, tab
+from .studio import expect, served, tab
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -74,7 +74,6 @@ class Way:
 
     def __init__(self, page: Page, good: list[str]) -> None:
         self.page, self.good = page, good
-        self.expect = pytest.importorskip("playwright.sync_api").expect
         self.state = page.locator("#state")
         self.live = ""
 
@@ -113,17 +112,17 @@ class Way:
         self.link("Crawl with this critic")
         page.get_by_label("Budget in fetches").fill("60")
         estimate = page.locator("#estimate")
-        self.expect(estimate).to_contain_text("3 of 3")
-        self.expect(estimate).to_contain_text("for 60 fetches")
+        expect(estimate).to_contain_text("3 of 3")
+        expect(estimate).to_contain_text("for 60 fetches")
         picture(page, "new-crawl")
         picture(page, "start-pages", at="#start")
         self.button("Start crawl")
         page.wait_for_url("**/live")
         self.live = page.url
-        self.expect(self.state).to_have_text("the budget of 60 fetches is spent")
-        self.expect(page.locator("#fetched")).to_have_text("60")
-        self.expect(page.locator("#latest tr")).to_have_count(10)
-        self.expect(page.locator("#curve canvas")).to_be_visible()
+        expect(self.state).to_have_text("the budget of 60 fetches is spent")
+        expect(page.locator("#fetched")).to_have_text("60")
+        expect(page.locator("#latest tr")).to_have_count(10)
+        expect(page.locator("#curve canvas")).to_be_visible()
         page.get_by_text("Continue the crawl with a larger budget").press("Enter")
         page.get_by_label("Budget in fetches").fill("15000")
         page.keyboard.press("Enter")
@@ -134,15 +133,15 @@ class Way:
         other = self.page.context.new_page()
         other.goto(self.live)
         for shown in (self.page, other):
-            self.expect(shown.locator("#state")).to_have_text("paused")
+            expect(shown.locator("#state")).to_have_text("paused")
         other.close()
 
     def resume(self) -> None:
         """Let the crawl go on, which the studio has outlived."""
-        self.expect(self.page.locator("#wrong")).to_be_hidden()
-        self.expect(self.state).to_have_text("paused")
+        expect(self.page.locator("#wrong")).to_be_hidden()
+        expect(self.state).to_have_text("paused")
         self.button("Resume")
-        self.expect(self.state).to_have_text("crawling")
+        expect(self.state).to_have_text("crawling")
         picture(self.page, "live")
 
     def judge(self, topics: dict[str, str]) -> None:
@@ -153,12 +152,12 @@ class Way:
         picture(page, "judge")
         for _ in range(10):
             judge(page, topics)
-        self.expect(page.locator("#moved table tbody tr").first).to_be_visible()
+        expect(page.locator("#moved table tbody tr").first).to_be_visible()
         page.locator("#moved").scroll_into_view_if_needed()
         picture(page, "moved")
         self.link("Live")
         self.button("Stop")
-        self.expect(self.state).to_have_text(re.compile("stopped|spent"))
+        expect(self.state).to_have_text(re.compile("stopped|spent"))
 
     def look_around(self) -> None:
         """Look at what there is of the crawl."""
@@ -169,7 +168,7 @@ class Way:
         self.page.goto(self.live)
         self.page.locator("#latest a").first.press("Enter")
         self.page.locator("h1").wait_for()
-        self.expect(self.page.get_by_text("Loading the reasons")).to_have_count(0)
+        expect(self.page.get_by_text("Loading the reasons")).to_have_count(0)
         picture(self.page, "page")
 
     def export(self) -> Path:
@@ -181,7 +180,7 @@ class Way:
         self.button("Export pages")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
         download.wait_for()
-        self.expect(page.get_by_text("The studio is creating the export")).to_have_count(0)
+        expect(page.get_by_text("The studio is creating the export")).to_have_count(0)
         picture(page, "export")
         with page.expect_download() as downloaded:
             download.press("Enter")
@@ -226,19 +225,19 @@ def test_the_whole_way(tmp_path: Path, browser: Browser) -> None:
             way.pause_in_two_tabs()
             studio.send_signal(signal.SIGKILL)
             studio.wait()
-            way.expect(page.locator("#wrong")).to_be_visible()
+            expect(page.locator("#wrong")).to_be_visible()
             way.button("Resume")
-            way.expect(page.locator("#message")).to_contain_text("The studio does not answer")
+            expect(page.locator("#message")).to_contain_text("The studio does not answer")
             studio, again = served(tmp_path, port)
             assert again == address
-            way.expect(page.locator("#message")).to_be_hidden()
+            expect(page.locator("#message")).to_be_hidden()
             way.resume()
             way.judge(topics)
             way.look_around()
             rows = [json.loads(line) for line in way.export().read_text().splitlines()]
             way.read()
             page.goto(root)
-            way.expect(page.get_by_text("in 1 crawl")).to_be_visible()
+            expect(page.get_by_text("in 1 crawl")).to_be_visible()
             picture(page, "overview")
             way.button("Activity")
             picture(page, "activity")
