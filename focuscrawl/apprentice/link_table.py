@@ -159,6 +159,8 @@ class PageFeatures(PackedRecord):
 
     def page_of(self, name: str) -> Ints:
         """Return the position of the page of each entry of a field, int64 (n,), ascending."""
+        if self.sizes is None:
+            return np.zeros(len(getattr(self, name)), np.int64)
         return np.arange(len(self.relevance)).repeat(self.counts(name))
 
     def with_targets(self, targets: Ints) -> PageFeatures:
