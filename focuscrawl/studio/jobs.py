@@ -127,7 +127,7 @@ class Jobs:
         )
         assert process.stdout is not None
         with process.stdout as pipe:
-            pipe.read(1)  # sent when the process holds the lock
+            pipe.read(1)  # sent when the process holds the lock, and can be stopped
         threading.Thread(target=process.wait, daemon=True).start()  # prevents a zombie
         self._remove(self._names()[:-_MAX_ENDED])
         return self.job(name)
@@ -245,8 +245,6 @@ def main() -> None:
     folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     with FileLock(folder / _LOCK_FILE, fallback_to_soft=False):
         write_atomically(folder / _PROCESS_FILE, json.dumps({"pid": os.getpid()}))
-        os.write(1, b"!")
-        os.close(1)
         command = ["-m", "focuscrawl", *arguments]
         with open(folder / _LOG_FILE, "wb", opener=open_nofollow) as log:
             process = start_python(command, stdout=log, stderr=log, start_new_session=True)
@@ -257,6 +255,8 @@ def main() -> None:
 
             for each in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(each, forward_signal)
+            os.write(1, b"!")
+            os.close(1)
             code = process.wait()
         write_atomically(folder / _OUTCOME_FILE, json.dumps({"exit_code": code}))
 
