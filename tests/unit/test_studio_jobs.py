@@ -30,14 +30,15 @@ def ended(jobs: Jobs, name: str) -> Job:
 
 
 def test_a_job_is_found_with_what_it_said_and_how_it_ended(tmp_path: Path) -> None:
-    begun = Jobs(tmp_path).start("train", "cycling", ["--missing"])
+    training = ["topic", "train", "missing.toml", "--out", "x"]
+    begun = Jobs(tmp_path).start("train", "cycling", training)
     assert begun.state is JobState.RUNNING
     jobs = Jobs(tmp_path)  # another studio
     assert jobs.running("train", "cycling") == begun
     assert jobs.running("train", "other") is None
     failed = ended(jobs, begun.id)
     assert (failed.state, failed.exit_code) == (JobState.FAILED, 2)
-    assert "--missing" in failed.output
+    assert "missing.toml" in failed.output
     done = ended(jobs, jobs.start("look", "cycling", ["--version"]).id)
     assert (done.state, done.exit_code) == (JobState.DONE, 0)
     assert [job.id for job in jobs.all()] == [done.id, begun.id]
