@@ -313,7 +313,7 @@ def test_a_part_of_many_given_pages_certifies_the_recall(
 ) -> None:
     pages = _known_pages(45)
     (here / "known.txt").write_text("\n".join(pages))
-    words = (KEYWORDS, "known.txt", *DEMO, "--search", "searxng", "--tuples", 0)
+    words = (KEYWORDS, "known.txt", *DEMO, "--search", "searxng", "--tuples", 0, "--results", 5)
     done = corpus(*words, "--stop", "targets 0.1", server=server)
     assert "30 of 45 given pages are target pages" in done.stdout
     definition = read_definition(here / "cycling" / "topic.toml")
