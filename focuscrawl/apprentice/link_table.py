@@ -159,6 +159,8 @@ class PageFeatures(PackedRecord):
 
     def page_of(self, name: str) -> Ints:
         """Return the position of the page of each entry of a field, int64 (n,), ascending."""
+        if self.sizes is None:
+            return np.zeros(len(getattr(self, name)), np.int64)
         return np.arange(len(self.relevance)).repeat(self.counts(name))
 
     def with_targets(self, targets: Ints) -> PageFeatures:
@@ -211,11 +213,11 @@ class PageFeatures(PackedRecord):
 
     def pages(self) -> SparseRows:
         """Return the hashed features of each page."""
-        values, counts = None, self.counts("page_indices")
-        if len(self.page_values):
+        counts, values = self.counts("page_indices"), self.page_values
+        if 0 < len(values) < len(self.page_indices):  # all values of the other pages are 1
             values = np.ones(len(self.page_indices), np.float32)
             values[(self.counts("page_values") > 0).repeat(counts)] = self.page_values
-        return SparseRows(self.page_indices, row_pointers(counts), values)
+        return SparseRows(self.page_indices, row_pointers(counts), values if len(values) else None)
 
     def merge(self, first: Ints) -> PageFeatures:
         """Join consecutive parts of pages; sort the links of each page in document order.

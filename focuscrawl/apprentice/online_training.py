@@ -109,12 +109,13 @@ class CrawlMemory:
         ----------
         urls : int64 (n_pages,), URL ids of the pages
         """
-        first, page, n_pages = len(self.table), features.page_of("new"), np.arange(len(urls))
-        named, by = np.concatenate([urls, features.new]), np.concatenate([n_pages, page])
-        order = np.lexsort((by, named))
-        first_named = by[order][named[order].searchsorted(urls)]
-        # seeds, whose URLs had no keys yet when their fetches were recorded
-        new = [at for at in n_pages[first_named == n_pages] if not self.table.has_keys(urls[at])]
+        first, page = len(self.table), features.page_of("new")
+        named_by = dict(zip(features.new[::-1].tolist(), page[::-1].tolist(), strict=True))
+        new = []  # seeds, whose URLs had no keys yet when their fetches were recorded
+        for at, url in enumerate(urls.tolist()):
+            if at <= named_by.get(url, at) and not self.table.has_keys(url):
+                named_by[url] = at
+                new.append(at)
         self.table.add(urls, features, forget=forget)
         self.labels.add_links(urls[page], features.new, self.table.n_urls)
         for at in new:

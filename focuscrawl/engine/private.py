@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler, CrawlerProcessBase
     from scrapy.http import Headers, Response
     from scrapy.settings import Settings
+    from twisted.internet.defer import Deferred
 
     Download = Callable[[Request], Awaitable[Response]]
 
@@ -101,6 +102,18 @@ def close_spider(crawler: Crawler, reason: str) -> None:
     ``CloseSpider`` works in some callbacks only.
     """
     deferred_from_coro(crawler.engine.close_spider_async(reason=reason))
+
+
+def close_unless_closing(crawler: Crawler) -> Deferred[None] | None:
+    """Close an open spider that does not close yet, at the end of the process.
+
+    The function uses ``engine.close_async``.
+    The function is needed until ``Crawler.stop_async`` closes a spider whose engine is starting.
+    """
+    engine = crawler.engine
+    if engine._slot is None or is_closing(crawler):
+        return None
+    return deferred_from_coro(engine.close_async())
 
 
 def slot_delay(crawler: Crawler, slot: str) -> float | None:

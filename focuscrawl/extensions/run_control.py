@@ -16,6 +16,7 @@ from focuscrawl.crawl.crawl_folder import Command
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import (
     close_spider,
+    close_unless_closing,
     has_start_failed,
     is_closing,
     wake,
@@ -167,8 +168,20 @@ class RemoteControlExtension(Component):
 class StopReason(Component):
     """Closes the idle spider with the crawl's stop reason instead of Scrapy's ``finished``.
 
-    Other components may keep an idle spider open, unless the budget is spent.
+    Other components may keep an idle spider open, unless the budget is spent. The class also
+    closes the spider if the process has to stop while the Scrapy engine is starting.
     """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
+        reactor.addSystemEventTrigger(
+            "before",
+            "shutdown",  # type: ignore[arg-type]  # methods of interfaces have no `self`
+            close_unless_closing,
+            crawler,
+        )
 
     def spider_idle(self) -> None:
         """Close the spider."""

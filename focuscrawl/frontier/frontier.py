@@ -96,6 +96,8 @@ class BusyHostLink(NamedTuple):
 
 def halve_scores(scores: Floats, halvings: NDArray[np.integer[Any]]) -> Floats:
     """Return `scores`, each halved as often as in `halvings` (see `halve_score`), float64 (n,)."""
+    if not halvings.any():
+        return scores
     exponents = halvings.astype(np.int32)
     halved: Floats = np.ldexp(scores, np.where(scores > 0.0, -exponents, exponents))
     return np.where(exponents == LAST, scores - _BEYOND, halved)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from pathlib import Path
 
 import pytest
+
+from focuscrawl.crawl.crawl_folder import FileControl
 
 from .running import Run, crawl, refused, start
 
@@ -83,3 +86,13 @@ def test_two_at_once_in_one_folder_are_refused(demo: dict[str, str], tmp_path: P
     assert run.kept.stop_reasons == ["interrupted"]
     urls = run.kept.urls
     assert len(urls) == len(set(urls))
+
+
+def test_a_crawl_is_interrupted_while_scrapy_starts(demo: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    with start(folder, fresh=True, **demo, budget=0) as running:
+        control = FileControl(folder)
+        while not control.in_use or control.is_starting:
+            time.sleep(0.001)
+        run = running.stop(signal.SIGINT)
+    assert run.kept.stop_reasons == ["interrupted"]
