@@ -39,6 +39,7 @@ DEMO = ("--web", "demo", "--out", "cycling.parquet")
 SIXTY = (KEYWORDS, GOOD, *DEMO, "--pages", 60)
 NO_KEYWORD = "no start page contains a keyword"
 LIVE = as_options(QUICK | {"RETRY_TIMES": 0})
+GO_ON = "go-on"  # tells a crawl that waits to go on
 _EVERY = 5  # page of the demo web is known to the search engine
 
 
@@ -357,6 +358,7 @@ def _interrupt(line: Sequence[object], here: Path, ready: Callable[[], bool]) ->
         command = psutil.Process(process.pid)
         for each in (*command.children(recursive=True), command):
             each.send_signal(signal.SIGINT)
+        (here / GO_ON).touch()  # handlers of signals come before what else a process does
         _, errors = process.communicate(warm.LONG)
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1].startswith("The command was interrupted. To resume it: focus")
@@ -364,12 +366,12 @@ def _interrupt(line: Sequence[object], here: Path, ready: Callable[[], bool]) ->
 
 def test_an_interrupted_crawl_is_continued(here: Path, corpus: Corpus) -> None:
     given = (KEYWORDS, GOOD, *DEMO, "--stop", "time 1h", "--pages")
-    folder, go_on = here / "cycling" / "crawl", here / "go-on"
+    folder = here / "cycling" / "crawl"
 
     def crawls() -> bool:
         return (folder / "crawl.db").exists() and len(Kept(folder).urls) > 10
 
-    _interrupt((*given, 5000, *as_options(waiting(go_on, 20))), here, crawls)
+    _interrupt((*given, 5000, *as_options(waiting(here / GO_ON, 20))), here, crawls)
     assert not (here / "cycling.parquet").exists()
     kept = Kept(folder)
     assert kept.stop_reasons == ["interrupted"]
