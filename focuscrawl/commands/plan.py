@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import click
 
@@ -16,7 +17,8 @@ from focuscrawl.cli import common_options
 from focuscrawl.cli.common_options import SEEDS_UNREACHABLE, run_crawl
 from focuscrawl.commands.anywhere import project_settings
 from focuscrawl.completeness.stop_rules import RECALL_RULE_STUDY
-from focuscrawl.crawl.assembly import load_config_critic, with_topic
+from focuscrawl.crawl.assembly import load_config_critic, open_crawl, with_topic
+from focuscrawl.crawl.loop import replay
 from focuscrawl.crawl.scope import read_seeds
 from focuscrawl.crawl_config import RECORDING_FILE
 from focuscrawl.critic.corpus import find_pages
@@ -33,9 +35,11 @@ from focuscrawl.store.history import History
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from focuscrawl.crawl_config import CrawlConfig
     from focuscrawl.critic.corpus import FoundPage
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.report.crawl_plan import StartPage
+    from focuscrawl.webs.web_protocol import Web
 
 #: arguments of a crawl that do not affect its start pages, or would add other start pages
 _IGNORED_ARGUMENTS = ("budget", "crawl_dir", "discover", "knowledge", "stop", "targets")
@@ -108,9 +112,7 @@ def make_plan(
     UserError
         An argument or a setting is invalid, or there are no start pages.
     """
-    crawl_settings = project_settings()
-    crawl_settings.update(parse_pairs(settings), priority="cmdline")
-    config = with_topic(read_config(crawl_settings, arguments, may_be_demo=True))
+    config = with_topic(_read_config(arguments, settings))
     critic = load_config_critic(config)
     examples = [url for url in map(normalize, critic.examples) if url is not None]
     seeds = examples if config.seeds is None else read_seeds(config.seeds, config.topics)
@@ -154,6 +156,12 @@ def make_plan(
     return outlook, config.budget
 
 
+def _read_config(arguments: Mapping[str, str], settings: Sequence[str]) -> CrawlConfig:
+    crawl_settings = project_settings()
+    crawl_settings.update(parse_pairs(settings), priority="cmdline")
+    return read_config(crawl_settings, arguments, may_be_demo=True)
+
+
 def print_plan(outlook: CrawlPlan, budget: int) -> None:
     """Print a plan, and its warnings on standard error."""
     click.echo("\n".join(outlook.format_lines(budget)))
@@ -175,25 +183,22 @@ def _fetch_start_pages(
     """Crawl only the start pages and the targets of their redirects.
 
     A crawl fetches start pages and targets of redirects before any link, so a budget of their
-    number excludes all other pages.
+    number excludes all other pages. Only a crawl of the live Web or of a recording with robots.txt
+    files needs Scrapy, and a child process.
     """
     seeds_file, budget = folder / "seeds.txt", len(seeds)
     seeds_file.write_text("\n".join(seeds), encoding="utf-8")
-    arguments = {
-        name: value for name, value in arguments.items() if name not in _IGNORED_ARGUMENTS
-    }
-    quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_KNOWLEDGE=")
+    given = {name: value for name, value in arguments.items() if name not in _IGNORED_ARGUMENTS}
+    given |= {"seeds": str(seeds_file), "crawl_dir": str(folder / "crawl")}
+    quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_KNOWLEDGE=", "FOCUSCRAWL_PROGRESS=0")
+    settings = [*settings, *quiet]
     for _ in range(1 + _MOST_REDIRECTS):
-        run_crawl(
-            {
-                **arguments,
-                "seeds": str(seeds_file),
-                "budget": str(budget),
-                "crawl_dir": str(folder / "crawl"),
-            },
-            [*settings, *quiet, "FOCUSCRAWL_PROGRESS=0"],
-            allow_unreachable_seeds=True,
-        )
+        given["budget"] = str(budget)
+        config = _read_config(given, settings)
+        if config.web is None or _has_robots(open_web(config.web), seeds):
+            run_crawl(given, settings, allow_unreachable_seeds=True)
+        else:
+            replay(open_crawl(config))
         with closing(open_store(folder / "crawl")) as store:
             if stop_reason(store) in STOPPED_EARLY:
                 raise KeyboardInterrupt
@@ -202,6 +207,13 @@ def _fetch_start_pages(
             budget = history.n_fetches() + waiting
         if not waiting:
             return
+
+
+def _has_robots(web: Web, urls: Sequence[str]) -> bool:
+    """Return whether a web has the robots.txt of one of the hosts of URLs."""
+    asked = {urljoin(url, "/robots.txt") for url in urls}
+    answers = [web.fetch(url) for url in web.resolve([*asked]) if url is not None]
+    return any(answer is not None and answer.status < 400 for answer in answers)
 
 
 def _keyword_warnings(critic: Critic, found: Mapping[str, FoundPage]) -> Iterator[str]:

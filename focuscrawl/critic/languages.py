@@ -268,7 +268,7 @@ def _word_frequencies(languages: LanguageShares) -> dict[str, float]:
     if languages == ENGLISH:
         from wordfreq import get_frequency_dict  # noqa: PLC0415
 
-        return dict(get_frequency_dict("en"))
+        return dict(get_frequency_dict("en", "best"))  # as `word_frequency` does: read only once
     found: dict[str, float] = {}
     for code, share in languages:
         for word, each in _word_list(code):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.page import PageView
     from focuscrawl.strategies import Expansion, ModelUpdate, Scores
     from focuscrawl.webs.web_protocol import Web
 
@@ -167,7 +168,7 @@ class SimulatedCrawl:
             self.strategy.observe(number, 0.0, first)
             self.outcomes.append(FetchOutcome(number, 0.0, first, None))
             return
-        view = parse_page(answer.body, self.urls[number])
+        view = _parse_page(answer.body, self.urls[number])
         judged = self.critic.judge([view])
         relevance = float(judged.relevance[0])
         probabilities = None if judged.probabilities is None else judged.probabilities[0].copy()
@@ -225,6 +226,12 @@ class SimulatedCrawl:
         for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
             if url not in done and self.queue.get(url) != np.inf:
                 self.queue[url] = score
+
+
+@lru_cache(maxsize=256)
+def _parse_page(body: bytes, url: str) -> PageView:
+    """Parse a page only once for all crawls, because strategies must not change pages."""
+    return parse_page(body, url)
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -7,14 +7,13 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from focuscrawl.topics import read_definition
@@ -22,11 +21,13 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 from focuscrawl.webs.web_protocol import read_page
 
 from . import warm
-from .running import QUICK, ROOT, Kept, as_options, environment
+from .running import QUICK, Kept, as_options, environment, waiting
 from .search_server import Said, search_server
 from .typed import focuscrawl
 
 if TYPE_CHECKING:
+    import subprocess
+
     from .conftest import LocalWeb
     from .search_server import SearchServer
 
@@ -37,8 +38,8 @@ GOOD = "https://exploit-20.demo.example/people/112.html"
 DEMO = ("--web", "demo", "--out", "cycling.parquet")
 SIXTY = (KEYWORDS, GOOD, *DEMO, "--pages", 60)
 NO_KEYWORD = "no start page contains a keyword"
-PROGRAM = [sys.executable, "-P", "-m", "focuscrawl"]
 LIVE = as_options(QUICK | {"RETRY_TIMES": 0})
+GO_ON = "go-on"  # tells a crawl that waits to go on
 _EVERY = 5  # page of the demo web is known to the search engine
 
 
@@ -131,16 +132,36 @@ def table(path: Path) -> list[dict[str, object]]:
     return rows
 
 
-def test_one_command_makes_a_corpus_and_says_how_to_go_on(
-    created: Path, here: Path, corpus: Corpus
-) -> None:
+def test_one_command_makes_a_corpus(created: Path) -> None:
     rows = table(created / "cycling.parquet")
     assert len(rows) > 10
     assert all(row["topic"] == "/Road_cycling" and row["text"] for row in rows)
     assert (created / "cycling.parquet.datasheet.md").exists()
     assert len(Kept(created / "cycling" / "crawl").urls) == 60
+
+
+def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
+    """The crawl finds nothing for them, and ends early by a rule that the user did not name."""
+    page = "https://courier-1.demo.example/news-news/mapping-with-trosum-in-cadodros-80.html"
+    wrong = corpus("quantum chromodynamics", page, *DEMO)
+    assert f"{NO_KEYWORD} (quantum, chromodynamics)" in wrong.stderr
+    assert "stopped       by the default rule `next 100 < 0.1`: " in wrong.stdout
+
+
+def test_a_corpus_goes_on_with_more_pages_and_a_critic_that_was_trained_again(
+    created: Path, here: Path, corpus: Corpus
+) -> None:
     shutil.copytree(created, here, dirs_exist_ok=True)
     kept = Kept(here / "cycling" / "crawl")
+    bad = kept.query("SELECT url FROM pages WHERE relevance < 0.3")[0][0]
+    definition = here / "cycling" / "topic.toml"
+    focuscrawl("topic", "add", definition, "--bad", bad)
+    train = ("topic", "train", definition, "--web", "demo", "--out")
+    focuscrawl(*train, here / "cycling" / "critic-2")
+    resumed = corpus(*SIXTY[:-1], 80, "--dry-run")
+    assert "Topic of cycling/topic.toml, critic cycling/critic-1" in resumed.stdout
+    assert "focuscrawl topic apply cycling/crawl cycling/topic.toml" in resumed.stderr
+    focuscrawl("topic", "apply", here / "cycling" / "crawl", definition)
     more = corpus(*SIXTY[:-1], 80)  # the same, with more pages, into the same file
     assert f"exported      {len(table(here / 'cycling.parquet'))} pages" in more.stdout
     assert "start pages   1, in cycling/topic.toml" in more.stdout
@@ -155,41 +176,18 @@ def test_one_command_makes_a_corpus_and_says_how_to_go_on(
     assert "no export of the corpus in other" in other.stderr
 
 
-def test_keywords_that_no_start_page_contains_raise_a_warning(corpus: Corpus) -> None:
-    """The crawl finds nothing for them, and ends early by a rule that the user did not name."""
-    page = "https://courier-1.demo.example/news-news/mapping-with-trosum-in-cadodros-80.html"
-    wrong = corpus("quantum chromodynamics", page, *DEMO)
-    assert f"{NO_KEYWORD} (quantum, chromodynamics)" in wrong.stderr
-    assert "stopped       by the default rule `next 100 < 0.1`: " in wrong.stdout
-
-
-def test_a_corpus_goes_on_after_its_critic_was_trained_again(
-    created: Path, here: Path, corpus: Corpus
-) -> None:
-    shutil.copytree(created, here, dirs_exist_ok=True)
-    kept = Kept(here / "cycling" / "crawl")
-    bad = kept.query("SELECT url FROM pages WHERE relevance < 0.3")[0][0]
-    definition = here / "cycling" / "topic.toml"
-    focuscrawl("topic", "add", definition, "--bad", bad)
-    train = ("topic", "train", definition, "--web", "demo", "--out")
-    focuscrawl(*train, here / "cycling" / "critic-2")
-    resumed = corpus(*SIXTY[:-1], 70, "--dry-run")
-    assert "Topic of cycling/topic.toml, critic cycling/critic-1" in resumed.stdout
-    assert "focuscrawl topic apply cycling/crawl cycling/topic.toml" in resumed.stderr
-    focuscrawl("topic", "apply", here / "cycling" / "crawl", definition)
-    corpus(*SIXTY[:-1], 70)
-    assert len(kept.urls) == 70
-
-
 def test_a_critic_that_rejects_the_target_pages_raises_a_warning(
     created: Path, here: Path, corpus: Corpus
 ) -> None:
     judged = Kept(created / "cycling" / "crawl").query(
         "SELECT url, relevance FROM pages WHERE referrer IS NOT NULL ORDER BY relevance"
     )
-    targets = [url for url, _ in judged[:12]] + [url for url, _ in judged[-3:]]
-    (here / "targets.txt").write_text("\n".join([*targets, f"{GOOD}/not-recorded"]))
-    done = corpus(*SIXTY, "--targets", "targets.txt")
+    rejected = [*(url for url, _ in judged[:12]), f"{GOOD}/not-recorded"]
+    relevant = [url for url, _ in judged[-3:]]
+    (here / "rejected.txt").write_text("\n".join(rejected))
+    (here / "relevant.csv").write_text("\n".join(["url", *relevant]))
+    done = corpus(*SIXTY, "--targets", "rejected.txt", "--targets", "relevant.csv")
+    assert read_definition(here / "cycling" / "topic.toml").targets == (*rejected, *relevant)
     lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines() if " " in line)
     assert lines["targets"].startswith("15 of 15 target pages found (3 judged relevant)")
     assert lines["targets"].endswith("recall at least 81 % with 95 % confidence")
@@ -270,7 +268,7 @@ def test_candidates_of_the_live_web_are_fetched_politely(
 def test_the_crawl_searches_again_when_the_harvest_falls(
     here: Path, corpus: Corpus, server: SearchServer
 ) -> None:
-    words = (KEYWORDS, GOOD, *DEMO, "--pages", 400, "--stop", "next 100 < 0.5", "--search-more")
+    words = (KEYWORDS, GOOD, *DEMO, "--pages", 105, "--stop", "next 100 < 0.5", "--search-more")
     assert "--search-more needs a source" in corpus(*words, code=2).stderr
     done = corpus(*words, server=server)
     assert "Searching for " in done.stderr
@@ -316,8 +314,8 @@ def test_a_part_of_many_given_pages_certifies_the_recall(
 ) -> None:
     pages = _known_pages(45)
     (here / "known.txt").write_text("\n".join(pages))
-    words = (KEYWORDS, "known.txt", *DEMO, "--pages", 400, "--search", "searxng")
-    done = corpus(*words, "--stop", "targets 0.3", server=server)
+    words = (KEYWORDS, "known.txt", *DEMO, "--search", "searxng", "--tuples", 0, "--results", 5)
+    done = corpus(*words, "--stop", "targets 0.1", server=server)
     assert "30 of 45 given pages are target pages" in done.stdout
     definition = read_definition(here / "cycling" / "topic.toml")
     assert len(definition.targets) == 30
@@ -331,43 +329,37 @@ def test_a_part_of_many_given_pages_certifies_the_recall(
     assert "target page" in refused
 
 
-def test_few_pages_are_all_examples_and_target_pages_can_be_named(
-    here: Path, corpus: Corpus
-) -> None:
-    pages = _known_pages(40)
-    for name, given in (("some", pages[:16]), ("targets", pages[16:])):
-        (here / f"{name}.txt").write_text("\n".join(given))
+def test_few_pages_are_all_examples(here: Path, corpus: Corpus) -> None:
+    (here / "some.txt").write_text("\n".join(_known_pages(16)))
     few = corpus(KEYWORDS, "some.txt", *DEMO, "--dry-run")
     assert "No target pages certify the recall: fewer than 17 pages are given" in few.stdout
     assert len(read_definition(here / "cycling" / "topic.toml").seeds) == 16
     wrong = corpus(KEYWORDS, "some.txt", *DEMO, "--stop", "targets 0.8", code=2)
     assert "stop rule `targets 0.8` needs target pages" in wrong.stderr
-    files = ("--targets", "targets.txt", "--targets", "models/demo/targets.csv")
-    corpus(KEYWORDS, GOOD, *DEMO, *files, "--folder", "named", "--dry-run")
-    targets = read_definition(here / "named" / "topic.toml").targets
-    assert targets[: len(pages) - 16] == tuple(pages[16:])
-    with (ROOT / "models" / "demo" / "targets.csv").open() as file:
-        assert {row["url"] for row in csv.DictReader(file)} <= {*targets}
     both = corpus(KEYWORDS, "some.txt", *DEMO, "--targets", "some.txt", code=2)
     assert "is a start page and a target page" in both.stderr
 
 
 def _interrupt(line: Sequence[object], here: Path, ready: Callable[[], bool]) -> None:
     """Interrupt a command as a terminal does; the command must say how to resume it."""
-    with subprocess.Popen(
-        [*PROGRAM, *map(str, line)],
-        cwd=here,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as process:
+    with (
+        Path(os.devnull).open("wb") as nowhere,
+        warm.WarmProcess(
+            ["corpus", *map(str, line)],
+            cwd=here,
+            env=environment(),
+            stdout=nowhere.fileno(),
+            program="focuscrawl",
+        ) as process,
+    ):
         while not ready():
             assert process.poll() is None
             time.sleep(0.1)
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate()
+        command = psutil.Process(process.pid)
+        for each in (*command.children(recursive=True), command):
+            each.send_signal(signal.SIGINT)
+        (here / GO_ON).touch()  # handlers of signals come before what else a process does
+        _, errors = process.communicate(warm.LONG)
     assert process.returncode == 130, errors
     assert errors.splitlines()[-1].startswith("The command was interrupted. To resume it: focus")
 
@@ -379,7 +371,7 @@ def test_an_interrupted_crawl_is_continued(here: Path, corpus: Corpus) -> None:
     def crawls() -> bool:
         return (folder / "crawl.db").exists() and len(Kept(folder).urls) > 10
 
-    _interrupt(("corpus", *given, 5000), here, crawls)
+    _interrupt((*given, 5000, *as_options(waiting(here / GO_ON, 20))), here, crawls)
     assert not (here / "cycling.parquet").exists()
     kept = Kept(folder)
     assert kept.stop_reasons == ["interrupted"]
@@ -387,28 +379,23 @@ def test_an_interrupted_crawl_is_continued(here: Path, corpus: Corpus) -> None:
     assert (here / "cycling.parquet").exists()
 
 
-def test_a_failed_command_can_be_corrected(
+def test_a_failed_command_can_be_corrected_and_an_interrupted_one_continued(
     here: Path, corpus: Corpus, local_web: LocalWeb
 ) -> None:
     forum = local_web.origins["forum"]
-    words = ("--out", "bikes.jsonl", "--pages", 5, "--others", 3, "--dry-run", *LIVE)
+    words = ("--out", "bikes.jsonl", "--pages", 5, "--others", 4, "--dry-run", *LIVE)
     failed = corpus("bicycle", f"{forum}/missing", *words, code=2)
     assert "could be fetched as a page" in failed.stderr
-    corpus("bicycle", f"{forum}/topic-2", *words)
-    assert read_definition(here / "bikes" / "topic.toml").seeds == (f"{forum}/topic-2",)
-    other = corpus("bicycle", f"{forum}/topic-3", *words, code=2)
-    assert f"URL was {forum}/topic-2, not {forum}/topic-3; name another folder" in other.stderr
-
-
-def test_an_interrupted_fetching_of_examples_is_continued(
-    here: Path, corpus: Corpus, local_web: LocalWeb
-) -> None:
-    page = f"{local_web.origins['forum']}/topic-2"
-    words = ("bicycle", page, "--out", "bikes.jsonl", "--pages", 5, "--others", 4, "--dry-run")
-    line = ("corpus", *words, *LIVE, "-s", "DOWNLOAD_DELAY=2")
+    page = f"{forum}/topic-2"
     before = len(local_web.requests())
     # robots.txt, the page, another page
-    _interrupt(line, here, lambda: len(local_web.requests()) >= before + 3)
+    _interrupt(
+        ("bicycle", page, *words, "-s", "DOWNLOAD_DELAY=2"),
+        here,
+        lambda: len(local_web.requests()) >= before + 3,
+    )
     assert not (here / "bikes" / "topic.toml").exists()
-    corpus(*words, *LIVE)
+    corpus("bicycle", page, *words)
     assert read_definition(here / "bikes" / "topic.toml").seeds == (page,)
+    other = corpus("bicycle", f"{forum}/topic-3", *words, code=2)
+    assert f"URL was {page}, not {forum}/topic-3; name another folder" in other.stderr

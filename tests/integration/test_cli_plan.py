@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import warm
+from .recording import record
 from .running import DEMO, QUICK, ROOT, as_options, crawl, environment
 
 if TYPE_CHECKING:
@@ -43,6 +44,21 @@ def test_a_plan_judges_the_start_pages_and_says_what_they_cost(tmp_path: Path) -
     assert "peloton" in words
     assert "for 500 fetches" in done.stdout
     assert not (tmp_path / "c").exists()
+
+
+def test_a_plan_obeys_the_robots_txt_of_a_recording(tmp_path: Path) -> None:
+    page, hidden = "http://a.example/", "http://a.example/hidden"
+    files = [(page, "<p>bicycle"), (hidden, "<p>bicycle, too")]
+    web = record(tmp_path / "web.warc.gz", files)
+    given = {"web": web, "critic": "server.critic:judge", "topic": "bicycle"}
+    given |= {"seeds": f"{page},{hidden}"}
+    assert "2 of 2 fetched" in plan(**given).stdout
+    web.unlink()
+    files.append(("http://a.example/robots.txt", "User-agent: *\nDisallow: /hidden"))
+    record(web, files)
+    said = plan(**given).stdout
+    assert "1 of 2 fetched" in said
+    assert "1 start page forbidden" in said
 
 
 def test_start_pages_that_cannot_be_had_are_no_plan() -> None:

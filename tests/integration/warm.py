@@ -314,7 +314,9 @@ def _end_at_once() -> None:
 def _import_what_commands_need() -> None:
     for module in _OWN_MODULES:
         import_module(module)
-    import_module("wordfreq").word_frequency("bicycle", "en")  # reads the frequencies of words
+    languages = import_module("focuscrawl.critic.languages")
+    languages.everyday_words(languages.ENGLISH)  # reads the frequencies of words
+    _ = import_module("focuscrawl.critic.page_vectors").load_word_vectors()._tokenizer
     gc.collect()
     gc.freeze()
 
