@@ -14,6 +14,7 @@ from focuscrawl import __version__
 from focuscrawl.errors import UserError, WorkerError
 from focuscrawl.foundation.extras import require_extra
 from focuscrawl.foundation.files import as_user_error
+from focuscrawl.foundation.processes import use_one_thread
 from focuscrawl.report.plain_text import printable
 
 # passwords in URIs, also in URIs that `pathlib` has normalised to paths
@@ -99,6 +100,7 @@ class _LazyCommands(OneLineErrorGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
+        use_one_thread()  # before numpy is imported
         module = f"focuscrawl.{_SUBCOMMANDS[cmd_name][0]}"
         extra = REQUIRED_EXTRAS.get(cmd_name)
         with nullcontext() if extra is None else require_extra(extra, f"focuscrawl {cmd_name}"):

@@ -23,10 +23,22 @@ from typing import Any
 _STDIN = 0  # the parent process holds the other end of this pipe
 
 
+#: environment variables for the number of threads of numerical libraries
+THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 #: environment variable with the settings, as JSON, of all crawls that child processes start
 SETTINGS_VARIABLE = "STUDIO_CRAWL_SETTINGS"
 _SAFE = "PYTHONSAFEPATH"
 _PATH = "PYTHONPATH"
+
+
+def use_one_thread() -> None:
+    """Set numerical libraries that are loaded later to one thread, unless the user sets more.
+
+    More threads hardly speed up products of small matrices, but wait actively for each other. The
+    last bits of a model would depend on their number.
+    """
+    for name in THREAD_VARIABLES:
+        os.environ.setdefault(name, "1")
 
 
 def exit_with_parent() -> None:

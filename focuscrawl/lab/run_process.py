@@ -14,7 +14,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from graphlib import TopologicalSorter
 from importlib.metadata import entry_points
 from multiprocessing import forkserver
@@ -48,8 +48,6 @@ _PRELOADED = [
     "focuscrawl.extensions.run_control",
     "focuscrawl.strategies.apprentice_strategy",
 ]
-#: threads do not speed up products of small matrices, and slow down the other crawls
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def crawl_runs(
@@ -85,7 +83,7 @@ def crawl_runs(
     context = multiprocessing.get_context("forkserver")
     if todo:
         context.set_forkserver_preload(_PRELOADED)
-        with _single_threaded(), safe_python_path():
+        with safe_python_path():
             forkserver.ensure_running()
     try:
         while needs.is_active():
@@ -214,15 +212,3 @@ def _run_command(command: list[str]) -> None:
     except SystemExit as end:
         if end.code not in (None, 0):
             raise
-
-
-@contextmanager
-def _single_threaded() -> Iterator[None]:
-    """Set numerical libraries of child processes to one thread, unless the user sets more."""
-    new = [name for name in _THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(new, "1"))
-    try:
-        yield
-    finally:
-        for name in new:
-            del os.environ[name]

@@ -207,6 +207,23 @@ def test_what_an_import_pulls_in(program: str, allowed: list[str]) -> None:
     assert set(loaded) <= set(allowed)
 
 
+_ONE_THREAD = """
+import os
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.pop(name, None)
+import click
+from focuscrawl.cli.main import main
+main.get_command(click.Context(main), "critic")
+import numpy, scipy.linalg
+from threadpoolctl import threadpool_info
+print(*(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"))
+"""
+
+
+def test_commands_compute_with_one_thread() -> None:
+    assert set(run(_ONE_THREAD).split()) == {"1"}
+
+
 # how a process is, before and after
 _STATE = """
 import ctypes, gc, json, sys
