@@ -88,13 +88,11 @@ def test_who_has_the_token_is_let_in() -> None:
     assert status("GET", ("host", HOST), BEARER) == 200
     assert status("POST", ("host", HOST), COOKIE, ORIGIN) == 200
     assert status("POST", ("host", HOST), BEARER) == 200
-    assert status("POST", ("host", HOST), COOKIE) == 403  # does not say where it comes from
-    access = access_of()  # scripts need no path of their own, and pages see theirs without it
-    answer = ask(access, "POST", "/api/v1/crawls", ("host", HOST), BEARER)
+
+
+def test_scripts_need_no_path_of_their_own() -> None:
+    answer = ask(access_of(), "POST", "/api/v1/crawls", ("host", HOST), BEARER)
     assert (answer.status, answer.text) == (200, "in: /api/v1/crawls")
-    for path, inner in (("", "/"), ("/", "/"), ("/crawls/new", "/crawls/new")):
-        answer = ask(access, "GET", access.base + path, ("host", HOST), COOKIE)
-        assert answer.text == f"in: {inner}"
 
 
 @pytest.mark.parametrize(
@@ -157,6 +155,13 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address() -> None:
     assert ask(access, "POST", "/", ("host", HOST), query="token=secret").status == 401
 
 
+def test_pages_see_paths_without_the_base() -> None:
+    access = access_of()
+    for path, inner in (("", "/"), ("/", "/"), ("/crawls/new", "/crawls/new")):
+        answer = ask(access, "GET", access.base + path, ("host", HOST), COOKIE)
+        assert answer.text == f"in: {inner}"
+
+
 @pytest.mark.parametrize("host", [HOST, "studio.example.org", "studio.example.org:443"])
 def test_behind_a_proxy_the_public_address_is_the_studios_own(host: str) -> None:
     """Whether the proxy passes on the host and takes its prefix away, or not."""
@@ -205,6 +210,10 @@ def test_what_is_no_public_address_is_refused_in_a_line(said: str) -> None:
     with pytest.raises(UserError, match="is invalid: give an address") as refused:
         PublicUrl.parse(said)
     assert "\n" not in str(refused.value)
+
+
+def test_a_change_by_cookie_says_where_it_comes_from() -> None:
+    assert status("POST", ("host", HOST), COOKIE) == 403
 
 
 def test_a_read_only_studio_changes_nothing() -> None:
