@@ -22,7 +22,8 @@ pytest.importorskip("trafilatura")
 pytest.importorskip("resiliparse")
 
 PROGRAM = ROOT / ".venv-replay" / "package"
-_TRIES = 300  # with a fifth of a second in between
+_LOADS = 5  # of the page: beside other work, its service worker may start too late
+_TRIES = 150  # with a fifth of a second in between
 PAGE = """<!doctype html><replay-web-page source="c.wacz" url="{url}" replayBase="/replay/"
 embed="default">
 </replay-web-page><script src="/ui.js"></script>"""
@@ -42,8 +43,9 @@ def test_a_page_of_a_wacz_file_is_displayed(
     shutil.copy(PROGRAM / "sw.js", tmp_path / "replay")
     (tmp_path / "index.html").write_text(PAGE.format(url=page["url"]))
     with ArchiveServer(tmp_path).serving() as server, tab(browser) as opened:
-        opened.goto(f"{server.url}/index.html")
-        for _ in range(_TRIES):
+        for attempt in range(_LOADS * _TRIES):
+            if attempt % _TRIES == 0:
+                opened.goto(f"{server.url}/index.html")
             shown = [each for each in opened.frames if each.url.endswith(f"mp_/{page['url']}")]
             if shown:
                 break
