@@ -23,8 +23,8 @@ from typing import Any
 _STDIN = 0  # the parent process holds the other end of this pipe
 
 
-#: environment variables for the number of threads of numerical libraries
-THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# for the number of threads of numerical libraries
+_THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 #: environment variable with the settings, as JSON, of all crawls that child processes start
 SETTINGS_VARIABLE = "STUDIO_CRAWL_SETTINGS"
 _SAFE = "PYTHONSAFEPATH"
@@ -37,7 +37,7 @@ def use_one_thread() -> None:
     More threads hardly speed up products of small matrices, but wait actively for each other. The
     last bits of a model would depend on their number.
     """
-    for name in THREAD_VARIABLES:
+    for name in _THREAD_VARIABLES:
         os.environ.setdefault(name, "1")
 
 
