@@ -14,12 +14,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import gc
 import html
 import itertools
 import random
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -187,7 +189,7 @@ def of_docstrings(*, private: bool = False) -> Iterator[tuple[str, str]]:
     """Return the sentences of public docstrings, without numpydoc sections and examples."""
     definitions = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     for path in sorted((ROOT / "focuscrawl").rglob("*.py")):
-        module = ast.parse(path.read_text("utf-8"))
+        module = _parse(path)
         nodes: list[tuple[str, _Definition]] = [("", module)]
         for name, node in nodes:  # grows meanwhile
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -202,10 +204,15 @@ def of_docstrings(*, private: bool = False) -> Iterator[tuple[str, str]]:
                     yield source, sentence
 
 
+@cache
+def _parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def of_messages() -> Iterator[tuple[str, str]]:
     """Return the sentences of other texts in the code; “…” is what is filled in."""
     for path in sorted((ROOT / "focuscrawl").rglob("*.py")):
-        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        nodes = list(ast.walk(_parse(path)))
         inside = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         inside |= {id(e) for node in nodes if isinstance(node, ast.JoinedStr) for e in node.values}
         for node in nodes:
@@ -250,6 +257,7 @@ def draw(count: int, seed: int) -> list[tuple[str, str]]:
 
 def main() -> int:
     """Check pages, or print sentences."""
+    gc.disable()  # the syntax trees stay
     parser = argparse.ArgumentParser(description="Check the language.")
     parser.add_argument("files", nargs="*", type=Path, help="default: all pages for users")
     parser.add_argument("--sentences", type=int, metavar="N", help="print N sentences instead")

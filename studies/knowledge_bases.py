@@ -247,7 +247,7 @@ def bases_table(table: pd.DataFrame) -> pd.DataFrame:
     wide = of["new"].where(of["new"].notna(), of["harvest"]).unstack("label")
     rows = []
     for web, part in table.groupby("web", sort=False):
-        topics = wide.loc[web]
+        topics = wide.loc[str(web)]
         for label, same in part.groupby("label", sort=False):
             beside = "2: alone" if str(label).startswith("2") else "1: words of the name"
             rows.append(

@@ -69,8 +69,17 @@ _ARGUMENTS = (
 # can start further processes.
 _POLICY = "sandbox allow-scripts allow-same-origin; frame-src 'none'; object-src 'none'"
 _MEMORY = 1024 * 1024  # KiB of data of a browser process; scripts can allocate without limit
+# Each page has a window, for whose address bar Chromium would render two more pages. The last
+# --disable-features counts, so Playwright's own one is extended.
 _START = """#!/bin/sh
 ulimit -d {memory}
+for argument do
+  shift
+  case $argument in
+    --disable-features=*) argument=$argument,WebUIOmniboxPopup,WebUIOmniboxAimPopup ;;
+  esac
+  set -- "$@" "$argument"
+done
 exec {program} "$@"
 """
 _MIN_WORDS = 30  # outside of the title; a page with fewer words is rendered
@@ -137,14 +146,14 @@ class Browser:
         self._seconds = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # for each page
         self._handler = ScrapyPlaywrightDownloadHandler(crawler)
         self._folder = tempfile.TemporaryDirectory(prefix="focuscrawl-browser-")
-        self._bound_memory(self._handler.config.launch_options)
+        self._write_start_script(self._handler.config.launch_options)
         self._scripts: OrderedDict[str, Response] = OrderedDict()  # cache; pages share scripts
         self._size = 0
         self._pages = 0
         self._has_started = False
 
-    def _bound_memory(self, launch: dict[str, Any]) -> None:
-        # a start script limits the memory of the browser and its child processes
+    def _write_start_script(self, launch: dict[str, Any]) -> None:
+        # a start script also limits the memory of the child processes
         start = Path(self._folder.name) / "chromium"
         program = shlex.quote(launch["executable_path"])
         start.write_text(_START.format(memory=_MEMORY, program=program), encoding="utf-8")

@@ -35,8 +35,8 @@ def most(samples: Sequence[Sample], what: str) -> float:
 
 def test_no_descriptor_and_no_thread_is_left_behind(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
-    samples = soak(folder, 300, 0.1, **arguments(1))
-    assert assert_sound(Kept(folder)) == 300
+    samples = soak(folder, 150, 0.05, **arguments(1))
+    assert assert_sound(Kept(folder)) == 150
     first, last = between(samples, 0.2, 0.5), between(samples, 0.5, 1.0)
     for what in ("descriptors", "threads"):
         assert most(last, what) <= most(first, what) + 2

@@ -82,7 +82,13 @@ def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterato
 
 def launch(chromium: BrowserType, **options: Any) -> Browser:
     """Start a real browser."""
-    return chromium.launch(executable_path=_program(), args=_FLAGS, timeout=_PATIENCE, **options)
+    return chromium.launch(
+        executable_path=Path(__file__).with_name("chromium.sh"),
+        env={**os.environ, "CHROMIUM": _program()},
+        args=_FLAGS,
+        timeout=_PATIENCE,
+        **options,
+    )
 
 
 def _program() -> str:

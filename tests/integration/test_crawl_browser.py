@@ -8,13 +8,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from threading import Event, Thread
-from typing import Self
 from urllib.parse import urljoin
 
 import psutil
@@ -22,7 +21,7 @@ import pytest
 
 from focuscrawl.engine.browser import _MAX_REQUESTS
 
-from .running import BICYCLES, QUICK, Run, crawl
+from .running import BICYCLES, QUICK, Run, crawl, start
 from .small_site import Answers, Site, serve
 
 HTML, SCRIPT, JSON = "text/html", "text/javascript", "application/json"
@@ -146,6 +145,7 @@ def go(
     opened: str = "127.0.0.1",
     seconds: int = 60,
     delay: float = 0,
+    weighed: Weighed | None = None,
 ) -> Crawled:
     given = QUICK | {
         "DOWNLOAD_TIMEOUT": seconds,
@@ -156,7 +156,12 @@ def go(
         "FOCUSCRAWL_NEAR_DUPLICATES": 0,
     }
     started = ",".join(urljoin(site.origin, seed) for seed in seeds or ("/",))
-    run = crawl(folder, **given, **BICYCLES, seeds=started, budget=budget)
+    with (
+        start(folder, **given, **BICYCLES, seeds=started, budget=budget) as running,
+        weighed.watching(running.pid) if weighed else nullcontext(),
+    ):
+        run = running.end()
+    assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
     return Crawled(run, site)
 
@@ -340,15 +345,16 @@ def test_a_page_has_one_window_and_so_much_memory(chromium: None, tmp_path: Path
         script = f"{tries}; document.getElementById('said').append('a bicycle ', said)"
         page = f"<title>{what}</title>{_SHOWS}<script>let said = 'nothing'; {script}</script>"
         pages[f"/{what}"] = (HTML, page.encode())
-    with serve(lambda _: pages) as site, Weighed() as browser:
-        crawled = go(site, tmp_path / "crawl", *pages)
+    browser = Weighed()
+    with serve(lambda _: pages) as site:
+        crawled = go(site, tmp_path / "crawl", *pages, weighed=browser)
     assert len(crawled.rendered) == len(pages)
     assert 0 < browser.processes <= 14  # a browser has ten or so
     assert browser.memory < 2_500_000_000
 
 
 class Weighed:
-    """Watches the browsers that this process and its children have started.
+    """What the browser of a crawl held.
 
     Attributes
     ----------
@@ -358,23 +364,26 @@ class Weighed:
 
     def __init__(self) -> None:
         self.processes = self.memory = 0
-        self._done = Event()
-        self._thread = Thread(target=self._watch)
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    @contextmanager
+    def watching(self, pid: int) -> Iterator[None]:
+        """Watch the browser of a process in a thread."""
+        done = Event()
+        thread = Thread(target=self._watch, args=(psutil.Process(pid), done))
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._done.wait(0.05):
-            held = [*map(_memory, psutil.Process().children(recursive=True))]
-            held = [memory for memory in held if memory]
-            self.processes = max(self.processes, len(held))
-            self.memory = max(self.memory, sum(held))
+    def _watch(self, crawl: psutil.Process, done: Event) -> None:
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            while not done.wait(0.05):
+                held = [*map(_memory, crawl.children(recursive=True))]
+                held = [memory for memory in held if memory]
+                self.processes = max(self.processes, len(held))
+                self.memory = max(self.memory, sum(held))
 
 
 def _memory(process: psutil.Process) -> int:

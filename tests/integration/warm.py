@@ -1,5 +1,7 @@
 """Processes of Scrapy's and ours that are forked from one which has imported what they need.
 
+All workers of a test run share that one.
+
 A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
 of its own: the command with its reactor, signals, files, environment and exit code. It only
 begins where all is imported, and ends, when all threads and all that was to be done at the exit
@@ -10,6 +12,7 @@ that have to be alike, one is started anew, and so is whatever is about the begi
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -21,20 +24,22 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from subprocess import CompletedProcess
-from tempfile import TemporaryFile
+from tempfile import TemporaryFile, gettempdir
 from typing import IO, Any, NamedTuple, Self
+from uuid import uuid4
 
 TESTS = Path(__file__).resolve().parents[1]
 _NUMBER = struct.Struct("!i")  # of bytes of a request; of a process; its exit code
 LONG = 600.0  # seconds after which a process hangs
-_END = 60.0  # seconds in which a server without a request ends
+#: where the process of this test run listens
+_ADDRESS = Path(gettempdir(), os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid4().hex) + ".warm")
 _SETTINGS = "focuscrawl.settings"
 _PROGRAMS = {
     "scrapy": ("scrapy.cmdline", "execute"),
@@ -165,20 +170,16 @@ def run(
 
 
 class _Server:
-    """The process that others are forked from; it ends with this one."""
+    """The process that others are forked from; it ends with the last worker that uses it."""
 
     def __init__(self) -> None:
-        self._channel, theirs = socket.socketpair()
         self._asking = threading.Lock()
-        serve = f"from integration.warm import serve; serve({theirs.fileno()})"
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", serve],
-                cwd=TESTS.parent,
-                env=os.environ | {"PYTHONPATH": str(TESTS)},
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-            )
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel = socket.socket(socket.AF_UNIX)
+        with _starting_or_ending():
+            if not _ADDRESS.exists():
+                self._process = _start()
+            self._channel.connect(str(_ADDRESS))
 
     def ask(self, request: Mapping[str, Any], files: list[int]) -> None:
         """Have a process forked."""
@@ -188,13 +189,36 @@ class _Server:
             self._channel.sendall(text)
 
     def close(self) -> None:
-        """Have it end, and what it has forked counted among what this process has started."""
+        """Use it no more; wait for its end, so that it is counted among what has started it."""
         self._channel.close()
-        try:
-            self._process.wait(_END)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        if self._process is not None:
+            try:
+                self._process.wait(LONG)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(_ADDRESS))
+        listening.listen()
+        serve = f"from integration.warm import serve; serve({listening.fileno()})"
+        return subprocess.Popen(
+            [sys.executable, "-c", serve],
+            cwd=TESTS.parent,
+            env=os.environ | {"PYTHONPATH": str(TESTS)},
+            stdin=subprocess.DEVNULL,
+            pass_fds=[listening.fileno()],
+        )
+
+
+@contextmanager
+def _starting_or_ending() -> Iterator[None]:
+    """Wait while another process starts to use the server, or the server ends."""
+    with Path(__file__).open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @cache
@@ -228,18 +252,43 @@ def serve(descriptor: int) -> None:
     _import_what_crawls_need()
     assert threading.active_count() == 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
-    with closing(socket.socket(fileno=descriptor)) as channel:
-        while (received := _receive(channel)) is not None:
-            request, files = received
-            if request.words[0] == "focuscrawl":
-                _import_what_commands_need()
-            if os.fork() == 0:
-                channel.close()
-                _mind(request, files, installed)
-            for file in files:
-                os.close(file)
-            _count_who_has_ended(os.WNOHANG)
+    with closing(socket.socket(fileno=descriptor)) as listening:
+        channels: list[socket.socket] = []
+        while not _is_left(listening, channels):
+            for each in select.select([listening, *channels], [], [])[0]:
+                if each is listening:
+                    channels.append(listening.accept()[0])
+                elif (received := _receive(each)) is None:
+                    channels.remove(each)
+                    each.close()
+                else:
+                    _fork(*received, installed, [listening, *channels])
     _count_who_has_ended(0)
+
+
+def _is_left(listening: socket.socket, channels: list[socket.socket]) -> bool:
+    """Return whether nobody uses it, or is about to; then it can be found no more."""
+    if channels:
+        return False
+    with _starting_or_ending():
+        if select.select([listening], [], [], 0)[0]:
+            return False
+        Path(listening.getsockname()).unlink()
+        return True
+
+
+def _fork(
+    request: _Request, files: list[int], installed: list[str], ours: list[socket.socket]
+) -> None:
+    if request.words[0] == "focuscrawl":
+        _import_what_commands_need()
+    if os.fork() == 0:
+        for each in ours:
+            each.close()
+        _mind(request, files, installed)
+    for file in files:
+        os.close(file)
+    _count_who_has_ended(os.WNOHANG)
 
 
 def _receive(channel: socket.socket) -> tuple[_Request, list[int]] | None:
