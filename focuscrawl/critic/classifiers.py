@@ -284,10 +284,14 @@ def fit_logistic(
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
+    # most words of the vocabulary are on none of a few pages: their weights are 0
+    used = np.flatnonzero(pages.getnnz(axis=0))
     fitted = LogisticRegression(C=_INVERSE_PENALTY, max_iter=300, tol=1e-3).fit(
-        pages, topics, weight
+        pages[:, used], topics, weight
     )
-    return LinearModel(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
+    weights = np.zeros((pages.shape[1], len(fitted.coef_)))
+    weights[used] = fitted.coef_.T
+    return LinearModel(tuple(map(str, fitted.classes_)), weights, fitted.intercept_)
 
 
 def fit_scale(log_posteriors: Floats, truth: NDArray[np.integer]) -> float:

@@ -204,6 +204,7 @@ def page_frequency(words: Sequence[str], languages: LanguageShares) -> Floats:
     return share
 
 
+@lru_cache(maxsize=4)
 def everyday_words(languages: LanguageShares) -> tuple[str, ...]:
     """Return about 30,000 frequent words of English, or frequent n-grams of another language."""
     least = _EVERYDAY_FREQUENCY if languages == ENGLISH else _EVERYDAY_NGRAM_FREQUENCY

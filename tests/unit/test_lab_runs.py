@@ -190,11 +190,12 @@ def test_draws_of_seeds_are_examples_for_training(tmp_path: Path) -> None:
 def test_tasks_have_the_seeds_and_the_budget_of_the_first_draw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     asked = study([Contender("base", "best-first")])
-    (task,) = plan_tasks(replace(asked, budget=30), tmp_path, "critics")
-    assert task.budget == 30
-    assert not (tmp_path / "cache" / "whole").exists()  # the web as a whole is not asked for
+    with monkeypatch.context() as patched:
+        patched.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+        (task,) = plan_tasks(replace(asked, budget=30), tmp_path, "critics")
+        assert task.budget == 30
+        assert not (tmp_path / "cache" / "whole").exists()  # the web as a whole is not asked for
     (task,) = plan_tasks(replace(asked, budget=0.5), tmp_path, "critics")
     run = plan_runs(replace(asked, budget=0.5), tmp_path)[0]
     assert (task.budget, task.seeds, task.critic) == (run.comparison_budget, run.seeds, run.critic)

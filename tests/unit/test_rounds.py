@@ -183,13 +183,21 @@ def test_wherever_it_is_killed_it_goes_on_as_if_it_had_not_been(
     assert len({url for url, _ in found}) == 40
 
 
-def test_processes_crawl_what_one_does_and_more_budget_goes_on(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, float]]:
+    """The forty fetches of a crawl in one process."""
+    root = tmp_path_factory.mktemp("whole")
+    crawl(plan("best-first", 40, 10, 3), root / "tables")
+    return fetches(root / "tables", root / "folder")
+
+
+def test_processes_crawl_what_one_does_and_more_budget_goes_on(
+    whole: list[tuple[str, float]], tmp_path: Path
+) -> None:
     crawl(plan("best-first", 15, 10, 3), tmp_path / "several")
     last = crawl(plan("best-first", 40, 10, 3), tmp_path / "several", workers=2)
-    crawl(plan("best-first", 40, 10, 3), tmp_path / "one")
     assert last["fetched"] == 40
-    several = fetches(tmp_path / "several", tmp_path / "a")
-    assert several == fetches(tmp_path / "one", tmp_path / "b")
+    assert fetches(tmp_path / "several", tmp_path / "folder") == whole
 
 
 def test_a_frontier_that_runs_out_ends_the_crawl(tmp_path: Path) -> None:
@@ -300,10 +308,9 @@ def test_a_master_that_is_none_is_one_line(master: str, message: str, tmp_path: 
 
 
 def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    whole: list[tuple[str, float]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given, disk = plan("best-first", 40, 10, 2), tmp_path / "disk"
-    crawl(given, tmp_path / "whole")
+    given, disk = plan("best-first", 40, 10, 3), tmp_path / "disk"
     disk.mkdir()
     monkeypatch.setenv("TMPDIR", str(disk))
     monkeypatch.setattr(tempfile, "tempdir", None)
@@ -323,8 +330,7 @@ def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
         crawl_in_rounds(given, str(tmp_path / "lost"), workers, lambda _: None, watch=watch)
     shutil.rmtree(disk)
     disk.mkdir()
-    last = crawl(given, tmp_path / "lost", workers=2)
+    last = crawl(given, tmp_path / "lost")
     assert last["fetched"] == 40
-    found = fetches(tmp_path / "lost", tmp_path / "a")
-    assert found == fetches(tmp_path / "whole", tmp_path / "b")
+    assert fetches(tmp_path / "lost", tmp_path / "folder") == whole
     assert not [*disk.iterdir()]  # nothing is kept there from task to task

@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -168,11 +169,16 @@ def test_the_schema_of_a_strangers_crawl_is_not_trusted(tmp_path: Path, read_onl
         store.close()
 
 
+@cache
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 @pytest.mark.parametrize(
     "path", sorted((ROOT / "focuscrawl").rglob("*.py")), ids=lambda path: path.stem
 )
 def test_no_module_makes_objects_of_files(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path)):
         if isinstance(node, ast.Import):
             packages = {alias.name.partition(".")[0] for alias in node.names}
             assert not packages & {*MAKERS, "joblib"}
@@ -193,6 +199,16 @@ def test_no_module_makes_objects_of_files(path: Path) -> None:
                 assert (keyword.arg, ast.unparse(keyword.value)) != ("shell", "True")
 
 
+def _is(node: ast.AST, module: str, name: str) -> bool:
+    """Return whether a part of a module is an attribute of another one."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == name
+        and isinstance(node.value, ast.Name)
+        and node.value.id == module
+    )
+
+
 def _last_name(node: ast.Attribute | ast.Name) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id
 
@@ -209,8 +225,8 @@ def test_python_is_started_in_one_way() -> None:
     }
     for path in (ROOT / "focuscrawl").rglob("*.py"):
         used = {
-            "sys.executable" if ast.unparse(node) == "sys.executable" else _last_name(node)
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            "sys.executable" if _is(node, "sys", "executable") else _last_name(node)
+            for node in ast.walk(parse(path))
             if isinstance(node, ast.Attribute | ast.Name)
         }
         assert used & starts <= known.get(path.name, set()), path
@@ -223,8 +239,8 @@ def test_databases_are_opened_in_one_place() -> None:
     opening = {
         path.relative_to(ROOT / "focuscrawl").as_posix()
         for path in (ROOT / "focuscrawl").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute) and ast.unparse(node) == "sqlite3.connect"
+        for node in ast.walk(parse(path))
+        if _is(node, "sqlite3", "connect")
     }
     assert opening == {"foundation/databases.py"}
 

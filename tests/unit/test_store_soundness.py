@@ -31,7 +31,7 @@ from .damaged_stores import (
     with_other_values,
 )
 
-FETCHES = 30
+FETCHES = 15
 #: what `status` does not look at
 UNSEEN = {"a title of 50 MB", "a title that is no UTF-8", "a time that is none"}
 UNSEEN |= {"metrics nested 100,000 deep", "a model that is cut short", "a memo that is cut short"}
@@ -47,7 +47,7 @@ def plan(folder: Path, budget: int = FETCHES) -> CrawlConfig:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The store of a crawl of 30 fetches."""
+    """The store of a crawl of fifteen fetches."""
     folder = tmp_path_factory.mktemp("whole")
     replay(open_crawl(plan(folder)))
     store = folder / "crawl.db"

@@ -117,16 +117,16 @@ def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
 
 def test_a_page_that_takes_too_much_memory_has_no_text_and_the_next_one_has() -> None:
     page = RawPage("https://a.example/", PAGE, None)
-    large = RawPage("https://a.example/", PAGE + bytes(110 << 20), None)
+    large = RawPage("https://a.example/", PAGE + bytes(60 << 20), None)
     with ExtractorPool() as extractor:
         assert extractor.extract_page(page) is not None
-        enough = process_of_it().memory_info().vms + (64 << 20)
+        enough = process_of_it().memory_info().vms + (32 << 20)
         assert extractor.extract_page(large) is not None
     with ExtractorPool(memory=enough) as extractor:
         assert extractor.extract_page(large) is None
         assert extractor.extract_page(page) is not None
         process = process_of_it()
-        many_elements = page._replace(body=b"<p>a" * 900_000)
+        many_elements = page._replace(body=b"<p>a" * 500_000)
         assert extractor.extract_page(many_elements) is None
         assert extractor.extract_page(page) is not None
         assert process_of_it() == process  # it has freed the memory
