@@ -5,8 +5,10 @@ All workers of a test run share that one.
 A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
 of its own: the command with its reactor, signals, files, environment and exit code. It only
 begins where all is imported, and ends, when all threads and all that was to be done at the exit
-have, without taking that apart. Texts have the same hashes in all that were forked: of two crawls
-that have to be alike, one is started anew, and so is whatever is about the beginning itself.
+have, without taking that apart. So does what it starts as ``sys.executable``, such as the crawl of
+a command, which parses pages in a third: `forked_python` stands in for Python. Texts have the same
+hashes in all that were forked: of two crawls that have to be alike, one is started anew, and so is
+whatever is about the beginning itself.
 """
 
 from __future__ import annotations
@@ -15,31 +17,36 @@ import atexit
 import fcntl
 import gc
 import json
+import multiprocessing
 import os
+import runpy
 import select
+import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from subprocess import CompletedProcess
 from tempfile import TemporaryFile, gettempdir
-from typing import IO, Any, NamedTuple, Self
+from types import ModuleType
+from typing import IO, NamedTuple, Self
 from uuid import uuid4
 
+from .forked_python import NUMBER, ask
+
 TESTS = Path(__file__).resolve().parents[1]
-_NUMBER = struct.Struct("!i")  # of bytes of a request; of a process; its exit code
 LONG = 600.0  # seconds after which a process hangs
-#: where the process of this test run listens
-_ADDRESS = Path(gettempdir(), os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid4().hex) + ".warm")
+_END = 60.0  # seconds in which a server without a request ends
+#: of the server of this test run: where it listens, and a file that each who uses it has locked
+_FOLDER = Path(gettempdir(), f"warm-{os.environ.get('PYTEST_XDIST_TESTRUNUID') or uuid4().hex}")
 _SETTINGS = "focuscrawl.settings"
 _PROGRAMS = {
     "scrapy": ("scrapy.cmdline", "execute"),
@@ -74,6 +81,7 @@ class WarmProcess:
     words : what is typed after the name of the program
     cwd, env : folder and environment
     stdout, stderr : descriptors that it writes to; stderr: None: `stderr` reads what it says
+    forks : what it starts is forked, too, and not started anew
     """
 
     def __init__(
@@ -85,6 +93,7 @@ class WarmProcess:
         stdout: int,
         stderr: int | None = None,
         program: str = "scrapy",
+        forks: bool = True,
     ) -> None:
         self.returncode: int | None = None
         self.stderr: IO[str] | None = None
@@ -92,13 +101,12 @@ class WarmProcess:
         if said is None:
             reading, said = os.pipe()
             self.stderr = os.fdopen(reading, encoding="utf-8")
-        self._told, telling = os.pipe()
         nothing = os.open(os.devnull, os.O_RDONLY)
+        request = {"words": [program, *words], "cwd": str(cwd), "env": dict(env), "forks": forks}
         try:
-            request = {"words": [program, *words], "cwd": str(cwd), "env": dict(env)}
-            _server().ask(request, [nothing, stdout, said, telling])
+            self._told = ask(_server().path, request, [nothing, stdout, said])
         finally:
-            for mine in {nothing, telling, said} - {stderr}:
+            for mine in {nothing, said} - {stderr}:
                 os.close(mine)
         self.pid = self._hear()
 
@@ -149,13 +157,13 @@ class WarmProcess:
 
     def _end(self) -> None:
         self.returncode = self._hear()
-        os.close(self._told)
+        self._told.close()
 
     def _hear(self) -> int:
-        told = os.read(self._told, _NUMBER.size)
+        told = self._told.recv(NUMBER.size)
         if not told:
             raise RuntimeError("the process that crawls are forked from has ended")
-        return int(_NUMBER.unpack(told)[0])
+        return int(NUMBER.unpack(told)[0])
 
 
 def run(
@@ -170,52 +178,62 @@ def run(
 
 
 class _Server:
-    """The process that others are forked from; it ends with the last worker that uses it."""
+    """The process that others are forked from; who has started it ends it, when nobody uses it."""
 
     def __init__(self) -> None:
-        self._asking = threading.Lock()
+        self.path = str(_FOLDER / "socket")
         self._process: subprocess.Popen[bytes] | None = None
-        self._channel = socket.socket(socket.AF_UNIX)
         with _starting_or_ending():
-            if not _ADDRESS.exists():
-                self._process = _start()
-            self._channel.connect(str(_ADDRESS))
-
-    def ask(self, request: Mapping[str, Any], files: list[int]) -> None:
-        """Have a process forked."""
-        text = json.dumps(request).encode()
-        with self._asking:
-            socket.send_fds(self._channel, [_NUMBER.pack(len(text))], files)
-            self._channel.sendall(text)
+            if not _FOLDER.exists():
+                _FOLDER.mkdir(mode=0o700)
+                self._process = _start(self.path)
+            self._used = (_FOLDER / "used").open("wb")
+            fcntl.flock(self._used, fcntl.LOCK_SH)
 
     def close(self) -> None:
-        """Use it no more; wait for its end, so that it is counted among what has started it."""
-        self._channel.close()
-        if self._process is not None:
-            try:
-                self._process.wait(LONG)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+        """Use it no more; have it end, and counted among what this process has started."""
+        self._used.close()
+        if self._process is None:
+            return
+        while not _is_unused():
+            time.sleep(0.1)
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
-def _start() -> subprocess.Popen[bytes]:
+def _start(path: str) -> subprocess.Popen[bytes]:
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(_ADDRESS))
-        listening.listen()
+        listening.bind(path)
+        listening.listen(64)
         serve = f"from integration.warm import serve; serve({listening.fileno()})"
         return subprocess.Popen(
             [sys.executable, "-c", serve],
             cwd=TESTS.parent,
             env=os.environ | {"PYTHONPATH": str(TESTS)},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             pass_fds=[listening.fileno()],
         )
 
 
+def _is_unused() -> bool:
+    """Return whether nobody uses the server; then it can be found no more."""
+    with _starting_or_ending(), (_FOLDER / "used").open("wb") as used:
+        try:
+            fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        shutil.rmtree(_FOLDER)
+        return True
+
+
 @contextmanager
 def _starting_or_ending() -> Iterator[None]:
-    """Wait while another process starts to use the server, or the server ends."""
+    """Wait while another process starts to use the server, or ends it."""
     with Path(__file__).open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -243,6 +261,9 @@ class _Request(NamedTuple):
     words: list[str]
     cwd: str
     env: dict[str, str]
+    files: Sequence[int] = (0, 1, 2)  # numbers of the given files
+    session: bool = False  # it leads one
+    forks: bool = True
 
 
 def serve(descriptor: int) -> None:
@@ -252,51 +273,44 @@ def serve(descriptor: int) -> None:
     _import_what_crawls_need()
     assert threading.active_count() == 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
-    with closing(socket.socket(fileno=descriptor)) as listening:
-        channels: list[socket.socket] = []
-        while not _is_left(listening, channels):
-            for each in select.select([listening, *channels], [], [])[0]:
-                if each is listening:
-                    channels.append(listening.accept()[0])
-                elif (received := _receive(each)) is None:
-                    channels.remove(each)
-                    each.close()
-                else:
-                    _fork(*received, installed, [listening, *channels])
+    with socket.socket(fileno=descriptor) as listening:
+        forked_python = _write_python(Path(listening.getsockname()))
+        while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
+            channel = listening.accept()[0]
+            with channel:
+                received = _receive(channel)
+                if received is None:
+                    continue
+                request, files = received
+                if request.words[0] != "scrapy":
+                    _import_what_commands_need()
+                if os.fork() == 0:
+                    listening.close()
+                    if request.forks:
+                        sys.executable = forked_python
+                        multiprocessing.set_executable(forked_python)
+                    _mind(request, files, channel, installed)
+                for file in files:
+                    os.close(file)
+            _count_who_has_ended(os.WNOHANG)
     _count_who_has_ended(0)
 
 
-def _is_left(listening: socket.socket, channels: list[socket.socket]) -> bool:
-    """Return whether nobody uses it, or is about to; then it can be found no more."""
-    if channels:
-        return False
-    with _starting_or_ending():
-        if select.select([listening], [], [], 0)[0]:
-            return False
-        Path(listening.getsockname()).unlink()
-        return True
-
-
-def _fork(
-    request: _Request, files: list[int], installed: list[str], ours: list[socket.socket]
-) -> None:
-    if request.words[0] == "focuscrawl":
-        _import_what_commands_need()
-    if os.fork() == 0:
-        for each in ours:
-            each.close()
-        _mind(request, files, installed)
-    for file in files:
-        os.close(file)
-    _count_who_has_ended(os.WNOHANG)
+def _write_python(path: Path) -> str:
+    """Write the program that stands in for Python in what is forked."""
+    program = path.with_name("python")
+    asking = TESTS / "integration" / "forked_python.py"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{asking}" "{path}" "$@"\n')
+    program.chmod(0o700)
+    return str(program)
 
 
 def _receive(channel: socket.socket) -> tuple[_Request, list[int]] | None:
-    head, files, _, _ = socket.recv_fds(channel, _NUMBER.size, 4)
+    head, files, _, _ = socket.recv_fds(channel, NUMBER.size, 64)
     if not head:
         return None
     with channel.makefile("rb", buffering=0) as file:
-        left, text = _NUMBER.unpack(head)[0], b""
+        left, text = NUMBER.unpack(head)[0], b""
         while left > len(text):
             text += file.read(left - len(text)) or b""
     return _Request(**json.loads(text)), files
@@ -310,26 +324,44 @@ def _count_who_has_ended(options: int) -> None:
         pass
 
 
-def _mind(request: _Request, files: list[int], installed: list[str]) -> None:
+def _mind(
+    request: _Request, files: list[int], channel: socket.socket, installed: list[str]
+) -> None:
     """Fork the process itself, tell its number and in the end its exit code."""
-    *standard, telling = files
     pid = os.fork()
     if pid == 0:
-        os.close(telling)
-        _become(request, standard, installed)
+        channel.close()
+        _become(request, files, installed)
     try:
-        for file in standard:
+        for file in files:
             os.close(file)
-        os.write(telling, _NUMBER.pack(pid))
+        channel.sendall(NUMBER.pack(pid))
+        threading.Thread(target=_pass_on, args=(channel, pid, request), daemon=True).start()
         _, status = os.waitpid(pid, 0)
-        os.write(telling, _NUMBER.pack(os.waitstatus_to_exitcode(status)))
+        channel.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
     finally:
         os._exit(0)
 
 
-def _become(request: _Request, standard: list[int], installed: list[str]) -> None:
-    """Go on as if ``python -m scrapy`` or ``focuscrawl`` had been typed."""
-    for number, file in enumerate(standard):
+def _pass_on(channel: socket.socket, pid: int, request: _Request) -> None:
+    """Send the process the signals that are told, and kill it when nobody is left to tell."""
+    told = b"more"
+    while told:
+        told = channel.recv(NUMBER.size)
+        number = NUMBER.unpack(told)[0] if told else signal.SIGKILL
+        with suppress(ProcessLookupError):
+            (os.killpg if request.session else os.kill)(pid, number)
+
+
+def _become(request: _Request, files: list[int], installed: list[str]) -> None:
+    """Go on as if ``python -m scrapy``, ``focuscrawl`` or ``python`` had been typed."""
+    if request.session:
+        os.setsid()
+    beyond = 1 + max(request.files)
+    aside = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, beyond) for file in files]
+    for file in files:
+        os.close(file)
+    for file, number in zip(aside, request.files, strict=True):
         os.dup2(file, number)
         os.close(file)
     os.chdir(request.cwd)
@@ -341,14 +373,32 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     sys.path[:] = [*current, *filter(None, own), *installed]
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    module, name = _PROGRAMS[request.words[0]]
     try:
-        getattr(import_module(module), name)()
+        if request.words[0] == "python":
+            _interpret(request.words[1:])
+        else:
+            module, name = _PROGRAMS[request.words[0]]
+            getattr(import_module(module), name)()
         sys.exit()
     except SystemExit as end:
         code = 0 if end.code is None else end.code
         _exit_codes.append(code if isinstance(code, int) else 1)
         raise
+
+
+def _interpret(words: list[str]) -> None:
+    """Do what ``python WORDS`` does; see `forked_python` for words there may be."""
+    if words[0] == "-P":
+        words = words[1:]
+    elif "PYTHONSAFEPATH" not in os.environ:
+        sys.path.insert(0, str(Path.cwd()))
+    kind, code, *arguments = words
+    sys.argv = [kind, *arguments]
+    if kind == "-m":
+        runpy.run_module(code, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(compile(code, "<string>", "exec"), main.__dict__)
 
 
 def _end_at_once() -> None:
