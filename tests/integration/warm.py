@@ -404,8 +404,9 @@ def _interpret(words: list[str]) -> None:
 def _end_at_once() -> None:
     """Leave what is imported as it is: to take it apart means to copy it, which costs most."""
     if _exit_codes:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if not stream.closed:
+                stream.flush()
         os._exit(_exit_codes[0])
 
 
