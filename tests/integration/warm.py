@@ -26,10 +26,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from pkgutil import iter_modules
 from subprocess import CompletedProcess
@@ -37,7 +38,7 @@ from tempfile import TemporaryFile, mkdtemp
 from types import ModuleType
 from typing import IO, NamedTuple, Self
 
-from .forked_python import NUMBER, ask
+from .forked_python import NUMBER, OPTIONS, ask
 
 TESTS = Path(__file__).resolve().parents[1]
 LONG = 600.0  # seconds after which a process hangs
@@ -172,12 +173,29 @@ def run(
         return CompletedProcess(words, process.wait(), out.read(), said)
 
 
+@contextmanager
+def forking() -> Iterator[None]:
+    """Have what this process starts in the block as ``sys.executable`` forked, too."""
+    before = sys.executable
+    _use(_server().python)
+    try:
+        yield
+    finally:
+        _use(before)
+
+
+def _use(python: str) -> None:
+    sys.executable = python
+    multiprocessing.set_executable(python)
+
+
 class _Server:
     """The process that others are forked from; it ends with this one."""
 
     def __init__(self) -> None:
         self._folder = Path(mkdtemp(prefix="warm-"))
         self.path = str(self._folder / "socket")
+        self.python = _write_python(self._folder)
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(self.path)
             listening.listen(64)
@@ -200,6 +218,15 @@ class _Server:
             self._process.kill()
             self._process.wait()
         shutil.rmtree(self._folder)
+
+
+def _write_python(folder: Path) -> str:
+    """Write the program that stands in for Python in what is forked."""
+    program, asking = folder / "python", TESTS / "integration" / "forked_python.py"
+    words = f'"{sys.executable}" -IS "{asking}" "{folder / "socket"}" "$@"'
+    program.write_text(f"#!/bin/sh\nexec {words}\n")
+    program.chmod(0o700)
+    return str(program)
 
 
 @cache
@@ -237,7 +264,7 @@ def serve(descriptor: int) -> None:
     assert threading.active_count() == 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
     with socket.socket(fileno=descriptor) as listening:
-        forked_python = _write_python(Path(listening.getsockname()))
+        forked_python = str(Path(listening.getsockname()).with_name("python"))
         while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
             channel = listening.accept()[0]
             with channel:
@@ -250,22 +277,12 @@ def serve(descriptor: int) -> None:
                 if os.fork() == 0:
                     listening.close()
                     if request.forks:
-                        sys.executable = forked_python
-                        multiprocessing.set_executable(forked_python)
+                        _use(forked_python)
                     _mind(request, files, channel, installed)
                 for file in files:
                     os.close(file)
             _count_who_has_ended(os.WNOHANG)
     _count_who_has_ended(0)
-
-
-def _write_python(path: Path) -> str:
-    """Write the program that stands in for Python in what is forked."""
-    program = path.with_name("python")
-    asking = TESTS / "integration" / "forked_python.py"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{asking}" "{path}" "$@"\n')
-    program.chmod(0o700)
-    return str(program)
 
 
 def _receive(channel: socket.socket) -> tuple[_Request, list[int]] | None:
@@ -351,11 +368,10 @@ def _become(request: _Request, files: list[int], installed: list[str]) -> None:
 
 def _interpret(words: list[str]) -> None:
     """Do what ``python WORDS`` does; see `forked_python` for words there may be."""
-    if words[0] == "-P":
-        words = words[1:]
-    elif "PYTHONSAFEPATH" not in os.environ:
+    options = [*takewhile(OPTIONS.__contains__, words)]
+    if "-P" not in options and "PYTHONSAFEPATH" not in os.environ:
         sys.path.insert(0, str(Path.cwd()))
-    kind, code, *arguments = words
+    kind, code, *arguments = words[len(options) :]
     sys.argv = [kind, *arguments]
     if kind == "-m":
         runpy.run_module(code, run_name="__main__", alter_sys=True)
@@ -367,8 +383,9 @@ def _interpret(words: list[str]) -> None:
 def _end_at_once() -> None:
     """Leave what is imported as it is: to take it apart means to copy it, which costs most."""
     if _exit_codes:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for file in (sys.stdout, sys.stderr):
+            if not file.closed:
+                file.flush()
         os._exit(_exit_codes[0])
 
 
