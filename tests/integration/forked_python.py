@@ -13,6 +13,8 @@ import struct
 import sys
 
 NUMBER = struct.Struct("!i")
+#: of the interpreter, as `multiprocessing` passes them on, that are understood
+OPTIONS = ("-B", "-P")
 #: signals that are passed on
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
@@ -34,7 +36,7 @@ def ask(path: str, request: dict[str, object], files: list[int]) -> socket.socke
 def main() -> None:
     """Be the process."""
     path, *words = sys.argv[1:]
-    if [*words, ""][words[:1] == ["-P"]] not in ("-m", "-c"):
+    if next((word for word in words if word not in OPTIONS), "") not in ("-m", "-c"):
         os.execv(sys.executable, [sys.executable, *words])
     found = sorted(int(each) for each in os.listdir("/dev/fd"))  # noqa: PTH208 - imports less
     files = [each for each in found if _is_open(each)]  # not the one that has listed them

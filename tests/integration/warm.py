@@ -32,6 +32,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from pkgutil import iter_modules
 from subprocess import CompletedProcess
@@ -40,7 +41,7 @@ from types import ModuleType
 from typing import IO, NamedTuple, Self
 from uuid import uuid4
 
-from .forked_python import NUMBER, ask
+from .forked_python import NUMBER, OPTIONS, ask
 
 TESTS = Path(__file__).resolve().parents[1]
 LONG = 600.0  # seconds after which a process hangs
@@ -177,15 +178,32 @@ def run(
         return CompletedProcess(words, process.wait(), out.read(), said)
 
 
+@contextmanager
+def forking() -> Iterator[None]:
+    """Have what this process starts in the block as ``sys.executable`` forked, too."""
+    before = sys.executable
+    _use(_server().python)
+    try:
+        yield
+    finally:
+        _use(before)
+
+
+def _use(python: str) -> None:
+    sys.executable = python
+    multiprocessing.set_executable(python)
+
+
 class _Server:
     """The process that others are forked from; who has started it ends it, when nobody uses it."""
 
     def __init__(self) -> None:
-        self.path = str(_FOLDER / "socket")
+        self.path, self.python = str(_FOLDER / "socket"), str(_FOLDER / "python")
         self._process: subprocess.Popen[bytes] | None = None
         with _starting_or_ending():
             if not _FOLDER.exists():
                 _FOLDER.mkdir(mode=0o700)
+                _write_python(self.python, self.path)
                 self._process = _start(self.path)
             self._used = (_FOLDER / "used").open("wb")
             fcntl.flock(self._used, fcntl.LOCK_SH)
@@ -239,6 +257,14 @@ def _starting_or_ending() -> Iterator[None]:
         yield
 
 
+def _write_python(path: str, server: str) -> None:
+    """Write the program that stands in for Python in what is forked."""
+    asking = TESTS / "integration" / "forked_python.py"
+    words = f'"{sys.executable}" -IS "{asking}" "{server}" "$@"'
+    Path(path).write_text(f"#!/bin/sh\nexec {words}\n")
+    Path(path).chmod(0o700)
+
+
 @cache
 def _server() -> _Server:
     return _Server()
@@ -274,7 +300,7 @@ def serve(descriptor: int) -> None:
     assert threading.active_count() == 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
     with socket.socket(fileno=descriptor) as listening:
-        forked_python = _write_python(Path(listening.getsockname()))
+        forked_python = str(Path(listening.getsockname()).with_name("python"))
         while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
             channel = listening.accept()[0]
             with channel:
@@ -287,22 +313,12 @@ def serve(descriptor: int) -> None:
                 if os.fork() == 0:
                     listening.close()
                     if request.forks:
-                        sys.executable = forked_python
-                        multiprocessing.set_executable(forked_python)
+                        _use(forked_python)
                     _mind(request, files, channel, installed)
                 for file in files:
                     os.close(file)
             _count_who_has_ended(os.WNOHANG)
     _count_who_has_ended(0)
-
-
-def _write_python(path: Path) -> str:
-    """Write the program that stands in for Python in what is forked."""
-    program = path.with_name("python")
-    asking = TESTS / "integration" / "forked_python.py"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{asking}" "{path}" "$@"\n')
-    program.chmod(0o700)
-    return str(program)
 
 
 def _receive(channel: socket.socket) -> tuple[_Request, list[int]] | None:
@@ -388,11 +404,10 @@ def _become(request: _Request, files: list[int], installed: list[str]) -> None:
 
 def _interpret(words: list[str]) -> None:
     """Do what ``python WORDS`` does; see `forked_python` for words there may be."""
-    if words[0] == "-P":
-        words = words[1:]
-    elif "PYTHONSAFEPATH" not in os.environ:
+    options = [*takewhile(OPTIONS.__contains__, words)]
+    if "-P" not in options and "PYTHONSAFEPATH" not in os.environ:
         sys.path.insert(0, str(Path.cwd()))
-    kind, code, *arguments = words
+    kind, code, *arguments = words[len(options) :]
     sys.argv = [kind, *arguments]
     if kind == "-m":
         runpy.run_module(code, run_name="__main__", alter_sys=True)
@@ -404,9 +419,9 @@ def _interpret(words: list[str]) -> None:
 def _end_at_once() -> None:
     """Leave what is imported as it is: to take it apart means to copy it, which costs most."""
     if _exit_codes:
-        for stream in (sys.stdout, sys.stderr):
-            if not stream.closed:
-                stream.flush()
+        for file in (sys.stdout, sys.stderr):
+            if not file.closed:
+                file.flush()
         os._exit(_exit_codes[0])
 
 
