@@ -1,0 +1,282 @@
+"""Exploration: fetches URLs of little-known directories while no known URL has a good score."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+import zlib
+from array import array
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.url_table import url_pattern
+from focuscrawl.critic.protocol import RELEVANT
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.part import RestoredFetch
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit
+
+EXPLORED = "explored"  # kind of the event that a page was fetched to explore its directory
+_SHARE = 0.5  # of the fetches that explore, while no link is good
+_LAST = 20  # fetches whose mean relevance tells whether the links were good
+_MAX_PASSED = 256  # hosts and directories without a suitable URL that one search passes over
+_MAX_TIED = 64  # hosts with equally many fetches that one search compares by their best scores
+_MAX_DISCOUNTED = 200  # URLs discounted by one call of `Exploration.choose`
+
+
+class Node:
+    """A host, the first directory of its URLs, or a whole directory.
+
+    Attributes
+    ----------
+    fetched : number of fetched URLs
+    rank : checksum of the name, which decides between nodes with equally many fetched URLs
+    host : id of the host; -1 for a directory
+    urls : ids of URLs that were queued; only a whole directory has any
+    below : nodes below this node, by name
+    heap : fetched URLs, rank and name of the nodes below that may have queued URLs. The number of
+        fetched URLs is that of the time when the entry was made.
+    listed : True if the heap of the node above has an entry of this node
+    """
+
+    __slots__ = ("above", "below", "fetched", "heap", "host", "listed", "name", "rank", "urls")
+
+    def __init__(self, name: str, above: Node | None, host: int = -1) -> None:
+        self.name, self.above, self.host = name, above, host
+        self.rank = zlib.crc32(name.encode())
+        self.fetched, self.listed = 0, False
+        self.urls = array("i")
+        self.below: dict[str, Node] = {}
+        self.heap: list[tuple[int, int, str]] = []
+
+
+class UrlTree:
+    """Tree of hosts and directories that finds queued URLs where the fewest URLs were fetched.
+
+    The levels are the host, the first directory, and the whole directory. Numbers in the names of
+    directories do not count, and neither do very deep or repeated directories (`url_pattern`), so
+    that the endless directories of a crawler trap are one directory.
+    """
+
+    def __init__(self) -> None:
+        self._root = Node("", None)
+        self._directories: dict[str, Node] = {}  # by address
+
+    def add(self, url_id: int, url: str, host_id: int) -> None:
+        """Add a URL that was queued."""
+        node = self._directory(url, host_id)
+        node.urls.append(url_id)
+        while node.above is not None and not node.listed:
+            self._list(node)
+            node = node.above
+
+    def count_fetch(self, url: str, host_id: int) -> None:
+        """Count a fetch of a URL."""
+        node: Node | None = self._directory(url, host_id)
+        while node is not None:
+            node.fetched += 1
+            node = node.above
+
+    def find(
+        self, best_score: Callable[[int], float | None], choose: Callable[[Node], int | None]
+    ) -> int | None:
+        """Return a URL of the directory with the fewest fetches, level by level.
+
+        Of up to 64 hosts with equally many fetches, the host with the best score comes first.
+
+        Parameters
+        ----------
+        best_score : callable
+            Returns the best score of a host, given by its id; -inf if the host may not be asked
+            for a page now, and None if it has no queued URL.
+        choose : callable
+            Returns a queued URL of a directory or None, and removes fetched URLs from `Node.urls`.
+        """
+        found, passed = None, list[Node]()
+        while found is None and len(passed) < _MAX_PASSED:
+            tied = self._pop_tied_hosts(best_score)
+            if not tied:
+                break
+            for score, host in sorted(tied, key=lambda each: (-each[0], each[1].rank)):
+                if found is None and score > -math.inf:
+                    found = self._search(host, choose)
+                passed.append(host)
+        for host in passed:
+            self._list(host)
+        return found
+
+    def _pop_tied_hosts(
+        self, best_score: Callable[[int], float | None]
+    ) -> list[tuple[float, Node]]:
+        """Remove hosts with equally few fetches from the heap; return them with best scores."""
+        tied = list[tuple[float, Node]]()
+        while len(tied) < _MAX_TIED and (host := self._peek(self._root)) is not None:
+            if tied and host.fetched > tied[0][1].fetched:
+                break
+            heapq.heappop(self._root.heap)
+            host.listed = False
+            score = best_score(host.host)
+            if score is not None:
+                tied.append((score, host))
+        return tied
+
+    def _search(self, node: Node, choose: Callable[[Node], int | None]) -> int | None:
+        if node.urls:
+            return choose(node)
+        found, passed = None, list[Node]()
+        while found is None and len(passed) < _MAX_PASSED:
+            below = self._peek(node)
+            if below is None:
+                break
+            found = self._search(below, choose)
+            if found is None:
+                heapq.heappop(node.heap)
+                below.listed = False
+                if below.urls or below.heap:
+                    passed.append(below)
+        for each in passed:
+            self._list(each)
+        return found
+
+    @staticmethod
+    def _peek(node: Node) -> Node | None:
+        """Return the node below with the fewest fetches of those in the heap."""
+        while node.heap:
+            fetched, rank, name = node.heap[0]
+            below = node.below[name]
+            if below.fetched == fetched:
+                return below
+            heapq.heapreplace(node.heap, (below.fetched, rank, name))
+        return None
+
+    @staticmethod
+    def _list(node: Node) -> None:
+        """Put a node into the heap of the node above."""
+        if node.above is not None and not node.listed:
+            heapq.heappush(node.above.heap, (node.fetched, node.rank, node.name))
+            node.listed = True
+
+    def _directory(self, url: str, host_id: int) -> Node:
+        address = url.partition("?")[0].rpartition("/")[0]
+        node = self._directories.get(address)
+        if node is None:
+            pattern = url_pattern(f"{address}/-")
+            host, _, path = pattern.partition("/")
+            of_host = self._child(self._root, host, host_id)
+            first = self._child(of_host, path.partition("/")[0])
+            node = self._directories[address] = self._child(first, path)
+        return node
+
+    @staticmethod
+    def _child(node: Node, name: str, host_id: int = -1) -> Node:
+        if name not in node.below:
+            node.below[name] = Node(name, node, host_id)
+        return node.below[name]
+
+
+class Exploration(Part):
+    """Fetches every second URL from where the fewest URLs were fetched, while no link is good.
+
+    When all relevant pages in sight are fetched, the best scores are low, and their order says
+    little about where the next relevant pages are. So while the best score of all queued URLs and
+    the mean relevance of the last 20 fetches are below `RELEVANT`, every second fetch, on average,
+    is that of a URL with the best score in the directory with the fewest fetches (`UrlTree`).
+    Discounted URLs are not explored.
+
+    Which fetches explore is drawn at random, and depends only on their number and on
+    `CrawlConfig.random_state`. So a resumed replay makes the same choices.
+    """
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._in_flight: dict[int, float] = {}  # explored URLs, with the best score instead
+        self.reset()
+        crawl.frontier.on_queued = self._add
+
+    def reset(self) -> None:
+        """Discard all URLs and fetches."""
+        self._tree = UrlTree()
+        self._last = deque[float](maxlen=_LAST)  # relevances
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Count a fetch of an earlier run."""
+        if not fetch.stored.is_revisit:
+            self._count(fetch.stored.url, fetch.stored.relevance)
+
+    def on_restored(self) -> None:
+        """Add the queued URLs."""
+        for url_id in self._crawl.frontier.queued().tolist():
+            self._add(url_id)
+
+    def choose(self, best: int, now: float) -> int | None:
+        """Return the URL to fetch at the time ``now``.
+
+        Parameters
+        ----------
+        best : int
+            Id of the URL with the best score of all URLs that may be fetched now.
+
+        Returns
+        -------
+        int or None
+            Id of a URL; None if the search was interrupted, so as not to block the event loop, and
+            has to be repeated (`CrawlState.is_discounting`).
+        """
+        crawl = self._crawl
+        score = crawl.frontier.halved_score(best)
+        if score >= RELEVANT or sum(self._last) >= RELEVANT * _LAST or self._draw() >= _SHARE:
+            return best
+        if crawl.frontier.busy_host_links(now, RELEVANT, 1):
+            return best
+        in_flight = crawl.in_flight  # without excluded URLs
+        self._in_flight = {url: best for url, best in self._in_flight.items() if url in in_flight}
+        for _ in range(_MAX_DISCOUNTED):
+            found = self._tree.find(crawl.frontier.best_score, self._choose_in)
+            if found is None or found == best:
+                return best
+            if not crawl.discount(found):
+                self._in_flight[found] = score
+                return found
+        crawl.is_discounting = True
+        return None
+
+    def before_record(self, visit: PageVisit) -> None:
+        """Add an event to the visit of an explored URL."""
+        score = self._in_flight.get(visit.url_id)
+        if score is not None:
+            reason = f"explored, because the best score was only {max(score, 0.0):.2g}"
+            visit.events.append((EXPLORED, f"{visit.url}: {reason}"))
+
+    def on_recorded(self, visit: PageVisit) -> None:
+        """Count a fetch."""
+        self._in_flight.pop(visit.url_id, None)
+        self._count(visit.url_id, visit.relevance)
+
+    def _add(self, url_id: int) -> None:
+        urls = self._crawl.urls
+        self._in_flight.pop(url_id, None)  # it is queued again
+        self._tree.add(url_id, urls[url_id], urls.host_id(url_id))
+
+    def _count(self, url_id: int, relevance: float) -> None:
+        urls = self._crawl.urls
+        self._tree.count_fetch(urls[url_id], urls.host_id(url_id))
+        self._last.append(relevance)
+
+    def _draw(self) -> float:
+        """Return a random number from 0 to 1 that depends only on the number of the fetch."""
+        crawl = self._crawl
+        number = crawl.fetched + len(crawl.in_flight)
+        return random.Random(f"{crawl.config.random_state} {number}").random()
+
+    def _choose_in(self, directory: Node) -> int | None:
+        frontier = self._crawl.frontier
+        queued = frontier.select_queued(np.frombuffer(directory.urls, np.intc))
+        best = frontier.best_undiscounted(queued)
+        directory.urls = array("i", queued.tobytes())
+        return best
