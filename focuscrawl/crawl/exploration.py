@@ -72,7 +72,7 @@ class UrlTree:
         """Add a URL that was queued."""
         node = self._directory(url, host_id)
         node.urls.append(url_id)
-        while node.above is not None and not node.listed:
+        while node.above is not None:
             self._list(node)
             node = node.above
 
@@ -184,9 +184,9 @@ class Exploration(Part):
     """Fetches every second URL from where the fewest URLs were fetched, while no link is good.
 
     When all relevant pages in sight are fetched, the best scores are low, and their order says
-    little about where the next relevant pages are. So while the best score of all queued URLs and
-    the mean relevance of the last 20 fetches are below `RELEVANT`, every second fetch, on average,
-    is that of a URL with the best score in the directory with the fewest fetches (`UrlTree`).
+    little about where the next relevant pages are. So if the best score of all queued URLs and the
+    mean relevance of the last 20 fetches are below `RELEVANT`, every second fetch explores, on
+    average. It is that of the best URL in the directory with the fewest fetches (`UrlTree`).
     Discounted URLs are not explored.
 
     Which fetches explore is drawn at random, and depends only on their number and on

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Tree:
     """A tree with the URLs of some hosts; each URL that was found counts as fetched."""
 
-    def __init__(self, *queued: str, scores: dict[int, float | None] | None = None) -> None:
+    def __init__(self, *queued: str, scores: dict[int, float] | None = None) -> None:
         self.tree, self.urls, self.hosts = UrlTree(), list(queued), list[str]()
         self.waiting = set(range(len(queued)))
         self.scores = scores or {}
@@ -37,12 +37,16 @@ class Tree:
         self.tree.count_fetch(url, self._host_id(url))
 
     def find(self) -> str | None:
-        found = self.tree.find(lambda host: self.scores.get(host, 0.1), self._first_of)
+        found = self.tree.find(self._best_score, self._first_of)
         if found is None:
             return None
         self.waiting.discard(found)
         self.fetch(self.urls[found])
         return self.urls[found]
+
+    def _best_score(self, host: int) -> float | None:
+        waiting = [self._host_id(self.urls[url_id]) for url_id in self.waiting]
+        return self.scores.get(host, 0.1) if host in waiting else None
 
     def _first_of(self, directory: Node) -> int | None:
         waiting = [url_id for url_id in directory.urls if url_id in self.waiting]
