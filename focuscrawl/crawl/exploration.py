@@ -30,30 +30,78 @@ _MAX_TIED = 64  # hosts with equally many fetches that one search compares by th
 _MAX_DISCOUNTED = 200  # URLs discounted by one call of `Exploration.choose`
 
 
+BestScore = Callable[[int], float | None]
+
+
 class Node:
-    """A host, the first directory of its URLs, or a whole directory.
+    """A node of the tree: a branch (host or first directory), or a whole directory.
 
     Attributes
     ----------
     fetched : number of fetched URLs
     rank : checksum of the name, which decides between nodes with equally many fetched URLs
-    host : id of the host; -1 for a directory
-    urls : ids of URLs that were queued; only a whole directory has any
-    below : nodes below this node, by name
-    heap : fetched URLs, rank and name of the nodes below that may have queued URLs. The number of
-        fetched URLs is that of the time when the entry was made.
-    listed : True if the heap of the node above has an entry of this node
+    listed : True if the heap of the branch above has an entry of this node
     """
 
-    __slots__ = ("above", "below", "fetched", "heap", "host", "listed", "name", "rank", "urls")
+    __slots__ = ("above", "fetched", "listed", "name", "rank")
 
-    def __init__(self, name: str, above: Node | None, host: int = -1) -> None:
-        self.name, self.above, self.host = name, above, host
+    def __init__(self, name: str, above: Branch | None) -> None:
+        self.name, self.above = name, above
         self.rank = zlib.crc32(name.encode())
         self.fetched, self.listed = 0, False
-        self.urls = array("i")
-        self.below: dict[str, Node] = {}
+
+
+class Branch(Node):
+    """The root of the tree, a host, or the first directory of URLs of a host.
+
+    Attributes
+    ----------
+    host : id of the host; -1 for other nodes
+    below : nodes below this branch, by name
+    heap : fetched URLs, rank and name of the nodes below that may have queued URLs. The number of
+        fetched URLs is that of the time when the entry was made.
+    """
+
+    __slots__ = ("below", "heap", "host")
+
+    def __init__(self, name: str, above: Branch | None, host: int = -1) -> None:
+        super().__init__(name, above)
+        self.host = host
+        self.below: dict[str, Branch | Directory] = {}
         self.heap: list[tuple[int, int, str]] = []
+
+    def peek(self) -> Branch | Directory | None:
+        """Return the node below with the fewest fetches of those in the heap."""
+        while self.heap:
+            fetched, rank, name = self.heap[0]
+            node = self.below[name]
+            if node.fetched == fetched:
+                return node
+            heapq.heapreplace(self.heap, (node.fetched, rank, name))
+        return None
+
+    def pop(self) -> None:
+        """Remove the node that `peek` has just returned from the heap."""
+        self.below[heapq.heappop(self.heap)[2]].listed = False
+
+    def put(self, node: Node) -> None:
+        """Put a node below this branch into the heap."""
+        if not node.listed:
+            heapq.heappush(self.heap, (node.fetched, node.rank, node.name))
+            node.listed = True
+
+
+class Directory(Node):
+    """A whole directory; ``urls`` are ids of its URLs that were queued."""
+
+    __slots__ = ("urls",)
+
+    def __init__(self, name: str, above: Branch | None) -> None:
+        super().__init__(name, above)
+        self.urls = array("i")
+
+
+Choose = Callable[[Directory], int | None]
 
 
 class UrlTree:
@@ -65,15 +113,16 @@ class UrlTree:
     """
 
     def __init__(self) -> None:
-        self._root = Node("", None)
-        self._directories: dict[str, Node] = {}  # by address
+        self._root = Branch("", None)
+        self._directories: dict[str, Directory] = {}  # by address
 
     def add(self, url_id: int, url: str, host_id: int) -> None:
         """Add a URL that was queued."""
-        node = self._directory(url, host_id)
-        node.urls.append(url_id)
+        directory = self._directory(url, host_id)
+        directory.urls.append(url_id)
+        node: Node = directory
         while node.above is not None:
-            self._list(node)
+            node.above.put(node)
             node = node.above
 
     def count_fetch(self, url: str, host_id: int) -> None:
@@ -83,9 +132,7 @@ class UrlTree:
             node.fetched += 1
             node = node.above
 
-    def find(
-        self, best_score: Callable[[int], float | None], choose: Callable[[Node], int | None]
-    ) -> int | None:
+    def find(self, best_score: BestScore, choose: Choose) -> int | None:
         """Return a URL of the directory with the fewest fetches, level by level.
 
         Of up to 64 hosts with equally many fetches, the host with the best score comes first.
@@ -96,88 +143,65 @@ class UrlTree:
             Returns the best score of a host, given by its id; -inf if the host may not be asked
             for a page now, and None if it has no queued URL.
         choose : callable
-            Returns a queued URL of a directory or None, and removes fetched URLs from `Node.urls`.
+            Returns a queued URL of a directory or None, and removes URLs that are no longer queued
+            from `Directory.urls`.
         """
-        found, passed = None, list[Node]()
+        found, passed = None, list[Branch]()
         while found is None and len(passed) < _MAX_PASSED:
             tied = self._pop_tied_hosts(best_score)
             if not tied:
                 break
             for score, host in sorted(tied, key=lambda each: (-each[0], each[1].rank)):
                 if found is None and score > -math.inf:
-                    found = self._search(host, choose)
+                    found = _search(host, choose)
                 passed.append(host)
         for host in passed:
-            self._list(host)
+            self._root.put(host)
         return found
 
-    def _pop_tied_hosts(
-        self, best_score: Callable[[int], float | None]
-    ) -> list[tuple[float, Node]]:
+    def _pop_tied_hosts(self, best_score: BestScore) -> list[tuple[float, Branch]]:
         """Remove hosts with equally few fetches from the heap; return them with best scores."""
-        tied = list[tuple[float, Node]]()
-        while len(tied) < _MAX_TIED and (host := self._peek(self._root)) is not None:
+        tied = list[tuple[float, Branch]]()
+        while len(tied) < _MAX_TIED and (host := self._root.peek()) is not None:
+            assert isinstance(host, Branch)
             if tied and host.fetched > tied[0][1].fetched:
                 break
-            heapq.heappop(self._root.heap)
-            host.listed = False
+            self._root.pop()
             score = best_score(host.host)
             if score is not None:
                 tied.append((score, host))
         return tied
 
-    def _search(self, node: Node, choose: Callable[[Node], int | None]) -> int | None:
-        if node.urls:
-            return choose(node)
-        found, passed = None, list[Node]()
-        while found is None and len(passed) < _MAX_PASSED:
-            below = self._peek(node)
-            if below is None:
-                break
-            found = self._search(below, choose)
-            if found is None:
-                heapq.heappop(node.heap)
-                below.listed = False
-                if below.urls or below.heap:
-                    passed.append(below)
-        for each in passed:
-            self._list(each)
+    def _directory(self, url: str, host_id: int) -> Directory:
+        address = url.partition("?")[0].rpartition("/")[0]
+        found = self._directories.get(address)
+        if found is None:
+            host, _, path = url_pattern(f"{address}/-").partition("/")
+            of_host = self._root.below.setdefault(host, Branch(host, self._root, host_id))
+            assert isinstance(of_host, Branch)
+            name = path.partition("/")[0]
+            first = of_host.below.setdefault(name, Branch(name, of_host))
+            assert isinstance(first, Branch)
+            last = first.below.setdefault(path, Directory(path, first))
+            assert isinstance(last, Directory)
+            found = self._directories[address] = last
         return found
 
-    @staticmethod
-    def _peek(node: Node) -> Node | None:
-        """Return the node below with the fewest fetches of those in the heap."""
-        while node.heap:
-            fetched, rank, name = node.heap[0]
-            below = node.below[name]
-            if below.fetched == fetched:
-                return below
-            heapq.heapreplace(node.heap, (below.fetched, rank, name))
-        return None
 
-    @staticmethod
-    def _list(node: Node) -> None:
-        """Put a node into the heap of the node above."""
-        if node.above is not None and not node.listed:
-            heapq.heappush(node.above.heap, (node.fetched, node.rank, node.name))
-            node.listed = True
-
-    def _directory(self, url: str, host_id: int) -> Node:
-        address = url.partition("?")[0].rpartition("/")[0]
-        node = self._directories.get(address)
-        if node is None:
-            pattern = url_pattern(f"{address}/-")
-            host, _, path = pattern.partition("/")
-            of_host = self._child(self._root, host, host_id)
-            first = self._child(of_host, path.partition("/")[0])
-            node = self._directories[address] = self._child(first, path)
-        return node
-
-    @staticmethod
-    def _child(node: Node, name: str, host_id: int = -1) -> Node:
-        if name not in node.below:
-            node.below[name] = Node(name, node, host_id)
-        return node.below[name]
+def _search(node: Branch | Directory, choose: Choose) -> int | None:
+    """Return a URL of the directory below a node that has the fewest fetches."""
+    if isinstance(node, Directory):
+        return choose(node)
+    found, passed = None, list[Node]()
+    while found is None and len(passed) < _MAX_PASSED and (below := node.peek()) is not None:
+        found = _search(below, choose)
+        if found is None:
+            node.pop()
+            if below.urls if isinstance(below, Directory) else below.heap:
+                passed.append(below)
+    for each in passed:
+        node.put(each)
+    return found
 
 
 class Exploration(Part):
@@ -274,7 +298,7 @@ class Exploration(Part):
         number = crawl.fetched + len(crawl.in_flight)
         return random.Random(f"{crawl.config.random_state} {number}").random()
 
-    def _choose_in(self, directory: Node) -> int | None:
+    def _choose_in(self, directory: Directory) -> int | None:
         frontier = self._crawl.frontier
         queued = frontier.select_queued(np.frombuffer(directory.urls, np.intc))
         best = frontier.best_undiscounted(queued)

@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from focuscrawl.crawl.exploration import Node, UrlTree
+from focuscrawl.crawl.exploration import Directory, UrlTree
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
 
@@ -48,7 +48,7 @@ class Tree:
         waiting = [self._host_id(self.urls[url_id]) for url_id in self.waiting]
         return self.scores.get(host, 0.1) if host in waiting else None
 
-    def _first_of(self, directory: Node) -> int | None:
+    def _first_of(self, directory: Directory) -> int | None:
         waiting = [url_id for url_id in directory.urls if url_id in self.waiting]
         del directory.urls[:]
         directory.urls.extend(waiting)
