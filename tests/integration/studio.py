@@ -48,20 +48,28 @@ PHONE, SCREEN = 390, 1280  # pixels across
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
 
-def start(*arguments: str, cwd: Path, stdout: int = 1) -> warm.WarmProcess:
+def start(*arguments: str, cwd: Path, stdout: int = 1, forks: bool = True) -> warm.WarmProcess:
     """Run ``focuscrawl`` in a folder."""
     environment = os.environ | {"XDG_STATE_HOME": str(cwd / ".state")}  # where tokens are kept
     return warm.WarmProcess(
-        [*arguments], cwd=cwd, env=environment, stdout=stdout, stderr=2, program="focuscrawl"
+        [*arguments],
+        cwd=cwd,
+        env=environment,
+        stdout=stdout,
+        stderr=2,
+        program="focuscrawl",
+        forks=forks,
     )
 
 
-def served(folder: Path, port: int, *options: str) -> tuple[warm.WarmProcess, str]:
+def served(
+    folder: Path, port: int, *options: str, forks: bool = True
+) -> tuple[warm.WarmProcess, str]:
     """Start to serve a folder; return the process and the address, with its token."""
     arguments = ["studio", ".", "--port", str(port), "--no-browser", *options]
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as said:
-        studio = start(*arguments, cwd=folder, stdout=writing)
+        studio = start(*arguments, cwd=folder, stdout=writing, forks=forks)
         os.close(writing)
         found = re.search(r"https?://\S+", said.readline())
     assert found is not None
@@ -69,9 +77,11 @@ def served(folder: Path, port: int, *options: str) -> tuple[warm.WarmProcess, st
 
 
 @contextmanager
-def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
-    """Serve a folder; give the address, with its token."""
-    studio, address = served(folder, port, *options)
+def serving(
+    folder: Path, port: int = 0, options: Sequence[str] = (), *, forks: bool = True
+) -> Iterator[str]:
+    """Serve a folder; give the address, with its token; `forks`: see `warm.WarmProcess`."""
+    studio, address = served(folder, port, *options, forks=forks)
     try:
         yield address
     finally:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pandas as pd
 
 from focuscrawl.lab.results import COST, FETCHES
 
-from .running import ROOT
 from .typed import focuscrawl, mistaken
 
 STUDY = """
@@ -49,10 +46,7 @@ def write(tmp_path: Path, text: str) -> tuple[Path, Path]:
 
 def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     study, out = write(tmp_path, STUDY + WRONG)
-    program = Path(sys.executable).with_name("focuscrawl")
-    first: list[str | Path] = [program, "lab", "run", study, "--out", out]
-    done = subprocess.run(first, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
+    done = focuscrawl("lab", "run", study, "--out", out, code=1)
     failed = [line for line in done.stderr.splitlines() if line.startswith("failed:")]
     assert len(failed) == 2
     assert "demo /Sports/Cycling, draw 0, wrong: " in failed[0]

@@ -86,7 +86,6 @@ PROGRAM = """
 import gc, json, os, sys
 from importlib import import_module
 from pkgutil import iter_modules
-import focuscrawl.cli, focuscrawl.commands, pandas, sklearn.linear_model
 from focuscrawl.cli.main import main
 
 def run(line):
@@ -98,6 +97,7 @@ def run(line):
         assert not {"", ".", os.getcwd()} & set(sys.path), line
 
 if __name__ == "__main__":  # processes that are begun import it, too
+    import focuscrawl.cli, focuscrawl.commands, pandas, sklearn.linear_model
     for package in (focuscrawl.cli, focuscrawl.commands):
         for found in iter_modules(package.__path__, f"{package.__name__}."):
             import_module(found.name)
@@ -195,7 +195,8 @@ def test_what_the_studio_begins_does_not(theirs: Path, local_web: LocalWeb) -> N
     name_settings(theirs)
     (theirs / "evil" / "settings.py").write_text("USER_AGENT = 'evil'\n")
     before = len(local_web.requests())
-    with serving(theirs, options=as_options(QUICK | {"USER_AGENT": "survey"})) as address:
+    options = as_options(QUICK | {"USER_AGENT": "survey"})
+    with serving(theirs, options=options, forks=False) as address:
         client = Client(address)
         new = NEW_CRAWL | {"name": "begun", "budget": "3"}
         new |= {"web": "", "seeds": f"{local_web.origins['a']}/"}

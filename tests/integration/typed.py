@@ -1,10 +1,12 @@
-"""Commands of ``focuscrawl`` as they are typed, run in this process."""
+"""Commands of ``focuscrawl`` as they are typed, run in this process; what they start is forked."""
 
 from __future__ import annotations
 
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
+
+from . import warm
 
 
 def focuscrawl(*words: object, code: int = 0, answers: str | None = None) -> Result:
@@ -14,7 +16,8 @@ def focuscrawl(*words: object, code: int = 0, answers: str | None = None) -> Res
     ----------
     answers : what a person types when asked
     """
-    result = CliRunner().invoke(main, [*map(str, words)], input=answers)
+    with warm.forking():
+        result = CliRunner().invoke(main, [*map(str, words)], input=answers)
     assert result.exit_code == code, result.output
     return result
 

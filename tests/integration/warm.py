@@ -3,36 +3,44 @@
 A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
 of its own: the command with its reactor, signals, files, environment and exit code. It only
 begins where all is imported, and ends, when all threads and all that was to be done at the exit
-have, without taking that apart. Texts have the same hashes in all that were forked: of two crawls
-that have to be alike, one is started anew, and so is whatever is about the beginning itself.
+have, without taking that apart. So does what it starts as ``sys.executable``, such as the crawl of
+a command, which parses pages in a third: `forked_python` stands in for Python. Texts have the same
+hashes in all that were forked: of two crawls that have to be alike, one is started anew, and so is
+whatever is about the beginning itself.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
+import multiprocessing
 import os
+import runpy
 import select
+import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
+from itertools import takewhile
 from pathlib import Path
 from pkgutil import iter_modules
 from subprocess import CompletedProcess
-from tempfile import TemporaryFile
-from typing import IO, Any, NamedTuple, Self
+from tempfile import TemporaryFile, mkdtemp
+from types import ModuleType
+from typing import IO, NamedTuple, Self
+
+from .forked_python import NUMBER, OPTIONS, ask
 
 TESTS = Path(__file__).resolve().parents[1]
-_NUMBER = struct.Struct("!i")  # of bytes of a request; of a process; its exit code
 LONG = 600.0  # seconds after which a process hangs
 _END = 60.0  # seconds in which a server without a request ends
 _SETTINGS = "focuscrawl.settings"
@@ -69,6 +77,7 @@ class WarmProcess:
     words : what is typed after the name of the program
     cwd, env : folder and environment
     stdout, stderr : descriptors that it writes to; stderr: None: `stderr` reads what it says
+    forks : what it starts is forked, too, and not started anew
     """
 
     def __init__(
@@ -80,6 +89,7 @@ class WarmProcess:
         stdout: int,
         stderr: int | None = None,
         program: str = "scrapy",
+        forks: bool = True,
     ) -> None:
         self.returncode: int | None = None
         self.stderr: IO[str] | None = None
@@ -87,13 +97,12 @@ class WarmProcess:
         if said is None:
             reading, said = os.pipe()
             self.stderr = os.fdopen(reading, encoding="utf-8")
-        self._told, telling = os.pipe()
         nothing = os.open(os.devnull, os.O_RDONLY)
+        request = {"words": [program, *words], "cwd": str(cwd), "env": dict(env), "forks": forks}
         try:
-            request = {"words": [program, *words], "cwd": str(cwd), "env": dict(env)}
-            _server().ask(request, [nothing, stdout, said, telling])
+            self._told = ask(_server().path, request, [nothing, stdout, said])
         finally:
-            for mine in {nothing, telling, said} - {stderr}:
+            for mine in {nothing, said} - {stderr}:
                 os.close(mine)
         self.pid = self._hear()
 
@@ -144,13 +153,13 @@ class WarmProcess:
 
     def _end(self) -> None:
         self.returncode = self._hear()
-        os.close(self._told)
+        self._told.close()
 
     def _hear(self) -> int:
-        told = os.read(self._told, _NUMBER.size)
+        told = self._told.recv(NUMBER.size)
         if not told:
             raise RuntimeError("the process that crawls are forked from has ended")
-        return int(_NUMBER.unpack(told)[0])
+        return int(NUMBER.unpack(told)[0])
 
 
 def run(
@@ -164,37 +173,60 @@ def run(
         return CompletedProcess(words, process.wait(), out.read(), said)
 
 
+@contextmanager
+def forking() -> Iterator[None]:
+    """Have what this process starts in the block as ``sys.executable`` forked, too."""
+    before = sys.executable
+    _use(_server().python)
+    try:
+        yield
+    finally:
+        _use(before)
+
+
+def _use(python: str) -> None:
+    sys.executable = python
+    multiprocessing.set_executable(python)
+
+
 class _Server:
     """The process that others are forked from; it ends with this one."""
 
     def __init__(self) -> None:
-        self._channel, theirs = socket.socketpair()
-        self._asking = threading.Lock()
-        serve = f"from integration.warm import serve; serve({theirs.fileno()})"
-        with theirs:
+        self._folder = Path(mkdtemp(prefix="warm-"))
+        self.path = str(self._folder / "socket")
+        self.python = _write_python(self._folder)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(self.path)
+            listening.listen(64)
+            serve = f"from integration.warm import serve; serve({listening.fileno()})"
             self._process = subprocess.Popen(
                 [sys.executable, "-c", serve],
                 cwd=TESTS.parent,
                 env=os.environ | {"PYTHONPATH": str(TESTS)},
-                stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                stdin=subprocess.PIPE,
+                pass_fds=[listening.fileno()],
             )
-
-    def ask(self, request: Mapping[str, Any], files: list[int]) -> None:
-        """Have a process forked."""
-        text = json.dumps(request).encode()
-        with self._asking:
-            socket.send_fds(self._channel, [_NUMBER.pack(len(text))], files)
-            self._channel.sendall(text)
 
     def close(self) -> None:
         """Have it end, and what it has forked counted among what this process has started."""
-        self._channel.close()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         try:
             self._process.wait(_END)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        shutil.rmtree(self._folder)
+
+
+def _write_python(folder: Path) -> str:
+    """Write the program that stands in for Python in what is forked."""
+    program, asking = folder / "python", TESTS / "integration" / "forked_python.py"
+    words = f'"{sys.executable}" -IS "{asking}" "{folder / "socket"}" "$@"'
+    program.write_text(f"#!/bin/sh\nexec {words}\n")
+    program.chmod(0o700)
+    return str(program)
 
 
 @cache
@@ -219,6 +251,9 @@ class _Request(NamedTuple):
     words: list[str]
     cwd: str
     env: dict[str, str]
+    files: Sequence[int] = (0, 1, 2)  # numbers of the given files
+    session: bool = False  # it leads one
+    forks: bool = True
 
 
 def serve(descriptor: int) -> None:
@@ -228,26 +263,34 @@ def serve(descriptor: int) -> None:
     _import_what_crawls_need()
     assert threading.active_count() == 1
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
-    with closing(socket.socket(fileno=descriptor)) as channel:
-        while (received := _receive(channel)) is not None:
-            request, files = received
-            if request.words[0] == "focuscrawl":
-                _import_what_commands_need()
-            if os.fork() == 0:
-                channel.close()
-                _mind(request, files, installed)
-            for file in files:
-                os.close(file)
+    with socket.socket(fileno=descriptor) as listening:
+        forked_python = str(Path(listening.getsockname()).with_name("python"))
+        while sys.stdin not in select.select([sys.stdin, listening], [], [])[0]:
+            channel = listening.accept()[0]
+            with channel:
+                received = _receive(channel)
+                if received is None:
+                    continue
+                request, files = received
+                if request.words[0] != "scrapy":
+                    _import_what_commands_need()
+                if os.fork() == 0:
+                    listening.close()
+                    if request.forks:
+                        _use(forked_python)
+                    _mind(request, files, channel, installed)
+                for file in files:
+                    os.close(file)
             _count_who_has_ended(os.WNOHANG)
     _count_who_has_ended(0)
 
 
 def _receive(channel: socket.socket) -> tuple[_Request, list[int]] | None:
-    head, files, _, _ = socket.recv_fds(channel, _NUMBER.size, 4)
+    head, files, _, _ = socket.recv_fds(channel, NUMBER.size, 64)
     if not head:
         return None
     with channel.makefile("rb", buffering=0) as file:
-        left, text = _NUMBER.unpack(head)[0], b""
+        left, text = NUMBER.unpack(head)[0], b""
         while left > len(text):
             text += file.read(left - len(text)) or b""
     return _Request(**json.loads(text)), files
@@ -261,26 +304,44 @@ def _count_who_has_ended(options: int) -> None:
         pass
 
 
-def _mind(request: _Request, files: list[int], installed: list[str]) -> None:
+def _mind(
+    request: _Request, files: list[int], channel: socket.socket, installed: list[str]
+) -> None:
     """Fork the process itself, tell its number and in the end its exit code."""
-    *standard, telling = files
     pid = os.fork()
     if pid == 0:
-        os.close(telling)
-        _become(request, standard, installed)
+        channel.close()
+        _become(request, files, installed)
     try:
-        for file in standard:
+        for file in files:
             os.close(file)
-        os.write(telling, _NUMBER.pack(pid))
+        channel.sendall(NUMBER.pack(pid))
+        threading.Thread(target=_pass_on, args=(channel, pid, request), daemon=True).start()
         _, status = os.waitpid(pid, 0)
-        os.write(telling, _NUMBER.pack(os.waitstatus_to_exitcode(status)))
+        channel.sendall(NUMBER.pack(os.waitstatus_to_exitcode(status)))
     finally:
         os._exit(0)
 
 
-def _become(request: _Request, standard: list[int], installed: list[str]) -> None:
-    """Go on as if ``python -m scrapy`` or ``focuscrawl`` had been typed."""
-    for number, file in enumerate(standard):
+def _pass_on(channel: socket.socket, pid: int, request: _Request) -> None:
+    """Send the process the signals that are told, and kill it when nobody is left to tell."""
+    told = b"more"
+    while told:
+        told = channel.recv(NUMBER.size)
+        number = NUMBER.unpack(told)[0] if told else signal.SIGKILL
+        with suppress(ProcessLookupError):
+            (os.killpg if request.session else os.kill)(pid, number)
+
+
+def _become(request: _Request, files: list[int], installed: list[str]) -> None:
+    """Go on as if ``python -m scrapy``, ``focuscrawl`` or ``python`` had been typed."""
+    if request.session:
+        os.setsid()
+    beyond = 1 + max(request.files)
+    aside = [fcntl.fcntl(file, fcntl.F_DUPFD_CLOEXEC, beyond) for file in files]
+    for file in files:
+        os.close(file)
+    for file, number in zip(aside, request.files, strict=True):
         os.dup2(file, number)
         os.close(file)
     os.chdir(request.cwd)
@@ -292,9 +353,12 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     sys.path[:] = [*current, *filter(None, own), *installed]
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    module, name = _PROGRAMS[request.words[0]]
     try:
-        getattr(import_module(module), name)()
+        if request.words[0] == "python":
+            _interpret(request.words[1:])
+        else:
+            module, name = _PROGRAMS[request.words[0]]
+            getattr(import_module(module), name)()
         sys.exit()
     except SystemExit as end:
         code = 0 if end.code is None else end.code
@@ -302,11 +366,26 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
         raise
 
 
+def _interpret(words: list[str]) -> None:
+    """Do what ``python WORDS`` does; see `forked_python` for words there may be."""
+    options = [*takewhile(OPTIONS.__contains__, words)]
+    if "-P" not in options and "PYTHONSAFEPATH" not in os.environ:
+        sys.path.insert(0, str(Path.cwd()))
+    kind, code, *arguments = words[len(options) :]
+    sys.argv = [kind, *arguments]
+    if kind == "-m":
+        runpy.run_module(code, run_name="__main__", alter_sys=True)
+    else:
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(compile(code, "<string>", "exec"), main.__dict__)
+
+
 def _end_at_once() -> None:
     """Leave what is imported as it is: to take it apart means to copy it, which costs most."""
     if _exit_codes:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for file in (sys.stdout, sys.stderr):
+            if not file.closed:
+                file.flush()
         os._exit(_exit_codes[0])
 
 
