@@ -103,7 +103,7 @@ class Focused:
     def pop(self, now: float) -> int | None:
         while (number := self.frontier.peek(now)) is not None:
             if not self.frontier.discount(number, self.discounts.halvings(self.urls[number])):
-                self.frontier.pop_peeked(number, now)
+                self.frontier.take(number, now)
                 return number
         return None
 

@@ -296,6 +296,11 @@ class CrawlConfig(BaseModel):
         "with `FOCUSCRAWL_DISTILL`: ignore links within a `host` or a registered `domain`, or "
         "ignore no links (`none`). `auto`: `host`, or `none` while all links stay on their host",
     )
+    explore: Flag = _setting(
+        True,
+        "while no queued URL has a score above 0.5, fetch every second page from the directory "
+        "with the [fewest fetches](../explanation/endurance.md#when-no-link-is-good)",
+    )
     follow: Flag = _setting(
         False,
         "with the [add-on](../tutorials/scrapy-project.md#links-you-did-not-ask-for): follow all "

@@ -13,6 +13,7 @@ from focuscrawl import __version__
 from focuscrawl.crawl.crawl_folder import CrawlFolder
 from focuscrawl.crawl.discovery import FEEDS, Discovery
 from focuscrawl.crawl.distilling import Distilling, HubRevisits, has_revisits
+from focuscrawl.crawl.exploration import Exploration
 from focuscrawl.crawl.learning import Learning
 from focuscrawl.crawl.loop import Crawl
 from focuscrawl.crawl.rejudging import TopicChange, resumed_config
@@ -128,6 +129,8 @@ def build_parts(crawl: CrawlState) -> list[Part]:
     parts.append(Completeness(crawl))
     if crawl.web is None or config.delay > 0.0:  # otherwise no link waits for its host
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
+    if config.explore and crawl.strategy.expects_relevance:
+        parts.append(Exploration(crawl))
     if config.revisit_hubs or has_revisits(crawl.store):
         parts.append(HubRevisits(crawl))
     elif config.distill:

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.crawl_folder import CrawlPhase
 from focuscrawl.crawl.discovery import Discovery
 from focuscrawl.crawl.distilling import HubRevisits
+from focuscrawl.crawl.exploration import Exploration
 from focuscrawl.crawl.first_visits import STRATEGY, FirstVisits, queue_links, score_links
 from focuscrawl.crawl.part import POLL_INTERVAL
 from focuscrawl.crawl.state import MAX_CONSECUTIVE_FAILURES, CrawlState
@@ -141,21 +142,25 @@ class Crawl(CrawlState):
         return POLL_INTERVAL if self._wait is None else self._wait
 
     def next(self, now: float) -> Fetch | None:
-        """Return the id of the best URL that may be fetched at the time ``now``, or None.
+        """Return the next URL to fetch at the time ``now``, or None.
+
+        The next URL is the one with the best score, or one that `Exploration` chooses.
 
         The URL counts as in flight until its visit is recorded or `requeue` is called.
         """
         self._wait = None
         if not self.poll(now) or self.stop_reason is not None or self._has_to_wait(now):
             return None
-        url_id = self.peek(now)
-        if url_id is None:
+        url_id = best = self.peek(now)
+        exploration, fidelity = self.part(Exploration), self.part(PriorityFidelity)
+        if best is not None and exploration is not None:
+            url_id = exploration.choose(best, now)
+        if best is None or url_id is None:
             return None
-        self.frontier.pop_peeked(url_id, now)
+        self.frontier.take(url_id, now)
         self.in_flight[url_id] = self.frontier.score(url_id)
-        fidelity = self.part(PriorityFidelity)
         if fidelity is not None:
-            fidelity.compare(url_id)
+            fidelity.compare(url_id, best)
         return self._fetch(url_id)
 
     def poll(self, now: float) -> bool:

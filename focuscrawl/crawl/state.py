@@ -350,11 +350,14 @@ class CrawlState:
             url_id = self.frontier.peek(now)
             if url_id is None or self.frontier.score(url_id) == math.inf:
                 return url_id
-            halvings = sum(part.halvings(url_id) for part in self.parts)
-            if not self.frontier.discount(url_id, halvings):
+            if not self.discount(url_id):
                 return url_id
         self.is_discounting = True
         return None
+
+    def discount(self, url_id: int) -> bool:
+        """Halve the score of a URL as often as the parts request; return True if it changes."""
+        return self.frontier.discount(url_id, sum(part.halvings(url_id) for part in self.parts))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start pages that are not queued yet, and return their number."""

@@ -92,15 +92,21 @@ class PriorityFidelity(Part):
         """Count the stored events."""
         self._crawl.overtaken = len(History(self._crawl.store).events(OVERTAKEN))
 
-    def compare(self, url_id: int) -> None:
-        """Compare the score of a URL that will be fetched with the best links of busy hosts."""
+    def compare(self, url_id: int, best: int) -> None:
+        """Compare the best score of available hosts with the best links of busy hosts.
+
+        Parameters
+        ----------
+        url_id, best : int
+            URL that will be fetched; URL with the best score that may be fetched now.
+        """
         crawl = self._crawl
         # URLs that were queued again or excluded are no longer in flight
         self._better_hosts = {
             url: host for url, host in self._better_hosts.items() if url in crawl.in_flight
         }
         self._better_hosts.pop(url_id, None)
-        score = _relevance(crawl, url_id)
+        score = _relevance(crawl, best)
         if score == math.inf or not crawl.strategy.expects_relevance:
             return
         for each in crawl.frontier.busy_host_links(0.0, score + SCORE_TOLERANCE, _MAX_BUSY_HOSTS):

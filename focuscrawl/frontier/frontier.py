@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -126,6 +127,10 @@ class Frontier:
     per_host : largest number of concurrent requests to a host
     delay : seconds between the starts of two requests to a host
 
+    Attributes
+    ----------
+    on_queued : called with each URL that `push` adds to the queue, or None
+
     Notes
     -----
     A URL that is pushed with the score inf (a seed) keeps this score in `update` and `rescore`.
@@ -139,6 +144,7 @@ class Frontier:
     def __init__(self, per_host: int = 1, delay: float = 0.0) -> None:
         self.per_host = per_host
         self.delay = delay
+        self.on_queued: Callable[[int], object] | None = None
         self._delays: dict[int, float] = {}
         self._delayed_until: dict[int, float] = {}  # of the host, by URL in flight
         self._scores = GrowingArray(np.float64, fill=-np.inf)
@@ -179,6 +185,34 @@ class Frontier:
         """Return the ids of all queued URLs, ascending."""
         return np.flatnonzero(self._state.data)
 
+    def select_queued(self, urls: Ints) -> Ints:
+        """Return those `urls` that are queued."""
+        selected: Ints = urls[self._state.data[urls] == QUEUED]
+        return selected
+
+    def best_undiscounted(self, urls: Ints) -> int | None:
+        """Return the URL with the best score; None if all scores are inf or halved.
+
+        Of URLs with equal scores, the method returns the one with the smallest id.
+        """
+        keys = self._keys.data[urls]
+        usable = (self._halvings.data[urls] == 0) & (keys > -np.inf)
+        if not usable.any():
+            return None
+        best = keys[usable].min()
+        return int(urls[usable & (keys == best)].min())
+
+    def best_score(self, host: int) -> float | None:
+        """Return the best halved score of a host; None if no URL of the host is queued.
+
+        The score is -inf if no request to the host may start now.
+        """
+        state = self._hosts[host]
+        best = state.best(self._keys.data, self._state.data)
+        if best is None:
+            return None
+        return -best[0] if self._has_free_slot(state) else -np.inf
+
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or change the score of a queued URL."""
         self._grow(url + 1, host + 1)
@@ -193,6 +227,8 @@ class Frontier:
             self._keys.data[url] = -score
             self._host_of.data[url] = host
             self._set_state(url, QUEUED)  # last, since `sort_queues` may read in another thread
+            if self.on_queued is not None:
+                self.on_queued(url)
         self._enqueue(url)
 
     def discount(self, url: int, halvings: int) -> bool:
@@ -283,18 +319,17 @@ class Frontier:
         """
         url = self.peek(now)
         if url is not None:
-            self.pop_peeked(url, now)
+            self.take(url, now)
         return url
 
-    def pop_peeked(self, url: int, now: float) -> None:
-        """Remove the URL that `peek` has just returned."""
+    def take(self, url: int, now: float) -> None:
+        """Remove a queued URL whose host has a free slot; the URL is in flight then."""
         self._free_outdated()
-        key, best, host = heapq.heappop(self._available)
-        assert best == url
+        host = self._host_of.data.item(url)
         state = self._hosts[host]
-        state.offered = None
+        if state.offered is not None and state.offered[1] == url:
+            state.offered = None
         self._set_state(url, NOT_QUEUED)
-        state.drop_best((key, url))
         state.active += 1
         state.ready_at = now + self._delays.get(host, self.delay)
         self._delayed_until[url] = state.ready_at

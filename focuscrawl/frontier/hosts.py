@@ -95,13 +95,6 @@ class Host:
         """Add a link."""
         heapq.heappush(self._heap, entry)
 
-    def drop_best(self, best: Entry) -> None:
-        """Remove the link that `best` returned."""
-        if self._heap and self._heap[0] == best:
-            heapq.heappop(self._heap)
-        else:
-            self._at += 1
-
     def clear(self) -> list[Entry]:
         """Remove all links of the host; return the old heap, which the caller can free later."""
         heap, self._heap = self._heap, []

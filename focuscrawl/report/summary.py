@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from focuscrawl.completeness.recall_estimate import ESTIMATES_FILE, read_estimates
+from focuscrawl.crawl.exploration import EXPLORED
 from focuscrawl.crawl.rejudging import REDEFINED
 from focuscrawl.crawl.state import is_redirect
 from focuscrawl.crawl.target_pages import count_targets
@@ -86,10 +87,10 @@ class RevisitCounts(NamedTuple):
         return text + (f", {self.unchanged:,} not modified" if self.unchanged else "")
 
 
-def near_duplicate_note(store: CrawlStore, seq: int, url: str) -> str | None:
-    """Return a note if the page of the fetch `seq` is a near-duplicate, or else None."""
-    events = History(store).events(NEAR_DUPLICATE)
-    return next((event.detail[len(url) + 2 :] for event in events if event.seq == seq), None)
+def fetch_notes(store: CrawlStore, seq: int, url: str) -> list[str]:
+    """Return what the events of the fetch `seq` tell about it: explored, a near-duplicate."""
+    events = History(store).events(EXPLORED, NEAR_DUPLICATE)
+    return [event.detail[len(url) + 2 :] for event in events if event.seq == seq]
 
 
 def replay_discounts(store: CrawlStore) -> Discounts:

@@ -19,7 +19,7 @@ from focuscrawl.frontier import LAST, halve_score
 from focuscrawl.offline.apprentice_training import initial_apprentice
 from focuscrawl.report.outcomes import PAGE, outcome, skipped_hosts
 from focuscrawl.report.plain_text import align_columns, one_line, pluralize, printable
-from focuscrawl.report.summary import near_duplicate_note, replay_discounts
+from focuscrawl.report.summary import fetch_notes, replay_discounts
 from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store.crawl_store import reporting_damage
 from focuscrawl.store.history import History
@@ -348,17 +348,15 @@ def _url_of(store: CrawlStore, number: int) -> str:
 def _describe_fetched(store: CrawlStore, row: sqlite3.Row) -> str:
     page = _page(store, row["id"])
     came = outcome(page["status"], page["error"], page["duplicate_of"] is not None)
-    words = f"fetch {page['seq']:,}, relevance {page['relevance']:.3f}"
     if came == PAGE:
-        title = one_line(page["title"] or "", 80)
-        words = f"{words}: {title}" if title else words
-        alike = near_duplicate_note(store, page["seq"], row["url"])
-        return words if alike is None else f"{words}; {alike}"
-    if page["duplicate_of"] is not None:
-        return f"{words}: a duplicate of {_url_of(store, page['duplicate_of'])}"
-    if page["error"] is not None:
-        return f"{words}: {one_line(page['error'], 120)}"
-    return f"{words}: {came}"
+        told = one_line(page["title"] or "", 80)
+    elif page["duplicate_of"] is not None:
+        told = f"a duplicate of {_url_of(store, page['duplicate_of'])}"
+    else:
+        told = came if page["error"] is None else one_line(page["error"], 120)
+    words = f"fetch {page['seq']:,}, relevance {page['relevance']:.3f}"
+    notes = fetch_notes(store, page["seq"], row["url"])
+    return "; ".join([f"{words}: {told}" if told else words, *notes])
 
 
 # seeds have no score and come before every link

@@ -103,6 +103,11 @@ def urls(visits: list[Visit]) -> list[str]:
     return [visit.url for visit in visits]
 
 
+def word(number: int) -> str:
+    """Return a word for a number; pages that differ only in numbers are near-duplicates."""
+    return "".join("abcdefghij"[int(digit)] for digit in str(number))
+
+
 def states(crawl: Crawl) -> dict[str, str]:
     """Return the view `frontier` of a closed crawl: states by URL."""
     found = dict(map(tuple, crawl.store.rows("SELECT url, state FROM frontier")))

@@ -16,7 +16,7 @@ from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
 
-from .shelves import Shelf, at, crawled, given_out, open_crawl, run, urls
+from .shelves import Shelf, at, crawled, given_out, open_crawl, run, urls, word
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 
 MONTHS = 300
-
-
-def word(number: int) -> str:
-    """Return a word for a number; pages that differ only in numbers are near-duplicates."""
-    return "".join("abcdefghij"[int(digit)] for digit in str(number))
 
 
 def calendar() -> Shelf:

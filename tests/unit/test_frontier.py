@@ -104,10 +104,43 @@ class FrontierMachine(RuleBasedStateMachine):
         best = min(ready, key=lambda url: (-self._halved(url), url), default=None)
         assert self.frontier.pop(self.now) == best
         if best is not None:
-            del self.waiting[best]
-            self.active.append(best)
-            self.left.add(best)
-            self.ready[self.host[best]] = self.delayed[best] = self.now + 1.0
+            self._is_taken(best)
+
+    def _is_taken(self, url: int) -> None:
+        del self.waiting[url]
+        self.active.append(url)
+        self.left.add(url)
+        self.ready[self.host[url]] = self.delayed[url] = self.now + 1.0
+
+    @rule(data=st.data())
+    def take(self, data: st.DataObject) -> None:
+        self.frontier.peek(self.now)  # lets in hosts whose time has come
+        ready = sorted(url for url in self.waiting if self._has_room(self.host[url]))
+        if ready:
+            url = data.draw(st.sampled_from(ready))
+            self.frontier.take(url, self.now)
+            self._is_taken(url)
+
+    @invariant()
+    def the_best_link_of_each_host_is_known(self) -> None:
+        self.frontier.peek(self.now)
+        for host in set(self.host.values()):
+            queued = [url for url in self.waiting if self.host[url] == host]
+            room = self._has_room(host)
+            best = max((self._halved(url) if room else -np.inf for url in queued), default=None)
+            assert self.frontier.best_score(host) == best
+
+    @precondition(lambda self: self.host)
+    @rule(data=st.data())
+    def best_undiscounted(self, data: st.DataObject) -> None:
+        urls = np.array(data.draw(st.lists(st.sampled_from(sorted(self.host)), unique=True)), int)
+        queued = [url for url in urls.tolist() if url in self.waiting]
+        assert self.frontier.select_queued(urls).tolist() == queued
+        usable = [
+            url for url in queued if self.waiting[url] < np.inf and not self.halvings.get(url, 0)
+        ]
+        best = min(usable, key=lambda url: (-self.waiting[url], url), default=None)
+        assert self.frontier.best_undiscounted(np.array(queued, int)) == best
 
     @precondition(lambda self: self.waiting)
     @rule(data=st.data())
