@@ -298,8 +298,8 @@ class CrawlConfig(BaseModel):
     )
     explore: Flag = _setting(
         True,
-        "while no queued URL has a score above 0.5, fetch every second page from the directory "
-        "with the [fewest fetches](../explanation/endurance.md#when-no-link-is-good)",
+        "while no link is good, fetch every second page from the directory with the [fewest "
+        "fetches](../explanation/endurance.md#when-no-link-is-good)",
     )
     follow: Flag = _setting(
         False,

@@ -7,7 +7,6 @@ import math
 import random
 import zlib
 from array import array
-from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
 EXPLORED = "explored"  # kind of the event that a page was fetched to explore its directory
 _SHARE = 0.5  # of the fetches that explore, while no link is good
-_LAST = 20  # fetches whose mean relevance tells whether the links were good
 _MAX_PASSED = 256  # hosts and directories without a suitable URL that one search passes over
 _MAX_TIED = 64  # hosts with equally many fetches that one search compares by their best scores
 _MAX_DISCOUNTED = 200  # URLs discounted by one call of `Exploration.choose`
@@ -209,8 +207,8 @@ class Exploration(Part):
 
     When all relevant pages in sight are fetched, the best scores are low, and their order says
     little about where the next relevant pages are. So if the best score of all queued URLs and the
-    mean relevance of the last 20 fetches are below `RELEVANT`, every second fetch explores, on
-    average. It is that of the best URL in the directory with the fewest fetches (`UrlTree`).
+    harvest rate of the crawl are below `RELEVANT`, every second fetch explores, on average. It is
+    that of the best URL in the directory with the fewest fetches (`UrlTree`).
     Discounted URLs are not explored.
 
     Which fetches explore is drawn at random, and depends only on their number and on
@@ -226,12 +224,11 @@ class Exploration(Part):
     def reset(self) -> None:
         """Discard all URLs and fetches."""
         self._tree = UrlTree()
-        self._last = deque[float](maxlen=_LAST)  # relevances
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run."""
         if not fetch.stored.is_revisit:
-            self._count(fetch.stored.url, fetch.stored.relevance)
+            self._count(fetch.stored.url)
 
     def on_restored(self) -> None:
         """Add the queued URLs."""
@@ -254,7 +251,7 @@ class Exploration(Part):
         """
         crawl = self._crawl
         score = crawl.frontier.halved_score(best)
-        if score >= RELEVANT or sum(self._last) >= RELEVANT * _LAST or self._draw() >= _SHARE:
+        if score >= RELEVANT or crawl.harvest_rate >= RELEVANT or self._draw() >= _SHARE:
             return best
         if crawl.frontier.busy_host_links(now, RELEVANT, 1):
             return best
@@ -280,17 +277,16 @@ class Exploration(Part):
     def on_recorded(self, visit: PageVisit) -> None:
         """Count a fetch."""
         self._in_flight.pop(visit.url_id, None)
-        self._count(visit.url_id, visit.relevance)
+        self._count(visit.url_id)
 
     def _add(self, url_id: int) -> None:
         urls = self._crawl.urls
         self._in_flight.pop(url_id, None)  # it is queued again
         self._tree.add(url_id, urls[url_id], urls.host_id(url_id))
 
-    def _count(self, url_id: int, relevance: float) -> None:
+    def _count(self, url_id: int) -> None:
         urls = self._crawl.urls
         self._tree.count_fetch(urls[url_id], urls.host_id(url_id))
-        self._last.append(relevance)
 
     def _draw(self) -> float:
         """Return a random number from 0 to 1 that depends only on the number of the fetch."""
