@@ -298,8 +298,8 @@ class CrawlConfig(BaseModel):
     )
     explore: Flag = _setting(
         True,
-        "while no link is good, fetch every second page from the directory with the [fewest "
-        "fetches](../explanation/endurance.md#when-no-link-is-good)",
+        "while a crawl from a portal has no good link, fetch every second page from the directory "
+        "with the [fewest fetches](../explanation/endurance.md#when-no-link-is-good)",
     )
     follow: Flag = _setting(
         False,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
+    from focuscrawl.store.history import StoredFetch
 
 EXPLORED = "explored"  # kind of the event that a page was fetched to explore its directory
 _SHARE = 0.5  # of the fetches that explore, while no link is good
@@ -205,10 +206,11 @@ def _search(node: Branch | Directory, choose: Choose) -> int | None:
 class Exploration(Part):
     """Fetches every second URL from where the fewest URLs were fetched, while no link is good.
 
-    When all relevant pages in sight are fetched, the best scores are low, and their order says
-    little about where the next relevant pages are. So if the best score of all queued URLs and the
-    harvest rate of the crawl are below `RELEVANT`, every second fetch explores, on average. It is
-    that of the best URL in the directory with the fewest fetches (`UrlTree`).
+    A crawl from a portal has no example of a relevant page. If its best scores are low, their
+    order says little about where the relevant pages are. So about every second fetch explores if
+    the best score of all queued URLs, the mean relevance of the start pages and the harvest rate
+    are below `RELEVANT`. It fetches the best URL in the directory with the fewest fetches
+    (`UrlTree`). From relevant start pages, exploring has brought nothing.
     Discounted URLs are not explored.
 
     Which fetches explore is drawn at random, and depends only on their number and on
@@ -224,11 +226,12 @@ class Exploration(Part):
     def reset(self) -> None:
         """Discard all URLs and fetches."""
         self._tree = UrlTree()
+        self._start_pages, self._start_relevance = 0, 0.0  # number and sum
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run."""
         if not fetch.stored.is_revisit:
-            self._count(fetch.stored.url)
+            self._count(fetch.stored, fetch.stored.url)
 
     def on_restored(self) -> None:
         """Add the queued URLs."""
@@ -251,7 +254,9 @@ class Exploration(Part):
         """
         crawl = self._crawl
         score = crawl.frontier.halved_score(best)
-        if score >= RELEVANT or crawl.harvest_rate >= RELEVANT or self._draw() >= _SHARE:
+        has_examples = self._start_relevance >= RELEVANT * self._start_pages
+        is_good = max(score, crawl.harvest_rate) >= RELEVANT
+        if has_examples or is_good or self._draw() >= _SHARE:
             return best
         if crawl.frontier.busy_host_links(now, RELEVANT, 1):
             return best
@@ -277,15 +282,18 @@ class Exploration(Part):
     def on_recorded(self, visit: PageVisit) -> None:
         """Count a fetch."""
         self._in_flight.pop(visit.url_id, None)
-        self._count(visit.url_id)
+        self._count(visit, visit.url_id)
 
     def _add(self, url_id: int) -> None:
         urls = self._crawl.urls
         self._in_flight.pop(url_id, None)  # it is queued again
         self._tree.add(url_id, urls[url_id], urls.host_id(url_id))
 
-    def _count(self, url_id: int) -> None:
+    def _count(self, fetch: StoredFetch | PageVisit, url_id: int) -> None:
         urls = self._crawl.urls
+        if urls.depth(url_id) == 0 and 200 <= fetch.status < 300:
+            self._start_pages += 1
+            self._start_relevance += fetch.relevance
         self._tree.count_fetch(urls[url_id], urls.host_id(url_id))
 
     def _draw(self) -> float:

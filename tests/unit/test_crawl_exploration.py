@@ -146,6 +146,18 @@ def test_nothing_is_explored_while_low_scores_lead_to_relevant_pages(tmp_path: P
     assert all("music" in url for url in order[40 : music[-1]])
 
 
+def test_a_crawl_from_an_example_does_not_explore(tmp_path: Path) -> None:
+    web = portal()
+    web.page("example/", "jazz", at("/"))
+    seeds = ["example/", "/"]
+    crawl = open_crawl(tmp_path / "a", web, *seeds)
+    visits = urls(run(crawl, 100))
+    crawl.close("over")
+    assert not [url for url in visits[2:] if urlsplit(url).netloc != "a.example"]
+    two_portals = crawled(tmp_path / "b", web, "/", "h1/", *seeds[:1], fetches=100)
+    assert [url for url in urls(two_portals.visits)[3:] if urlsplit(url).netloc != "a.example"]
+
+
 def test_discounted_urls_are_not_explored(tmp_path: Path) -> None:
     web = Shelf()
     trap = [f"b/trap?day={i}" for i in range(300)]
