@@ -69,9 +69,10 @@ _ARGUMENTS = (
 # can start further processes.
 _POLICY = "sandbox allow-scripts allow-same-origin; frame-src 'none'; object-src 'none'"
 _MEMORY = 1024 * 1024  # KiB of data of a browser process; scripts can allocate without limit
-# Each page has a window, for whose address bar Chromium would render two more pages. The last
-# --disable-features counts, so Playwright's own one is extended.
-_START = """#!/bin/sh
+#: Script that starts a browser, with the fields ``program`` and ``memory`` (KiB). Each page has a
+#: window, for whose address bar Chromium would render two more pages. The last
+#: --disable-features counts, so Playwright's own one is extended.
+START_SCRIPT = """#!/bin/sh
 ulimit -d {memory}
 for argument do
   shift
@@ -156,7 +157,7 @@ class Browser:
         # a start script also limits the memory of the child processes
         start = Path(self._folder.name) / "chromium"
         program = shlex.quote(launch["executable_path"])
-        start.write_text(_START.format(memory=_MEMORY, program=program), encoding="utf-8")
+        start.write_text(START_SCRIPT.format(memory=_MEMORY, program=program), encoding="utf-8")
         start.chmod(0o700)
         launch["executable_path"] = str(start)
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -92,13 +93,20 @@ def serving(
 
 def launch(chromium: BrowserType, **options: Any) -> Browser:
     """Start a real browser."""
-    return chromium.launch(
-        executable_path=Path(__file__).with_name("chromium.sh"),
-        env={**os.environ, "CHROMIUM": _program()},
-        args=_FLAGS,
-        timeout=_PATIENCE,
-        **options,
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        return chromium.launch(
+            executable_path=_start_script(Path(folder)), args=_FLAGS, timeout=_PATIENCE, **options
+        )
+
+
+def _start_script(folder: Path) -> Path:
+    """Write the script by which crawls start a browser, too."""
+    from focuscrawl.engine.browser import START_SCRIPT  # noqa: PLC0415 - slow to import
+
+    path = folder / "chromium"
+    path.write_text(START_SCRIPT.format(memory="unlimited", program=_program()), encoding="utf-8")
+    path.chmod(0o700)
+    return path
 
 
 def _program() -> str:
