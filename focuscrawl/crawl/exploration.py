@@ -28,8 +28,7 @@ _MAX_PASSED = 256  # hosts and directories without a suitable URL that one searc
 _MAX_TIED = 64  # hosts with equally many fetches that one search compares by their best scores
 _MAX_DISCOUNTED = 200  # URLs discounted by one call of `Exploration.choose`
 
-
-BestScore = Callable[[int], float | None]
+BestScore = Callable[[int], float | None]  # best score of a host, see `UrlTree.find`
 
 
 class Node:
@@ -100,7 +99,7 @@ class Directory(Node):
         self.urls = array("i")
 
 
-Choose = Callable[[Directory], int | None]
+Choose = Callable[[Directory], int | None]  # a queued URL of a directory, see `UrlTree.find`
 
 
 class UrlTree:
@@ -210,8 +209,8 @@ class Exploration(Part):
     order says little about where the relevant pages are. So about every second fetch explores if
     the best score of all queued URLs, the mean relevance of the start pages and the harvest rate
     are below `RELEVANT`. It fetches the best URL in the directory with the fewest fetches
-    (`UrlTree`). From relevant start pages, exploring has brought nothing.
-    Discounted URLs are not explored.
+    (`UrlTree`). From relevant start pages, exploring has brought nothing. Discounted URLs are not
+    explored.
 
     Which fetches explore is drawn at random, and depends only on their number and on
     `CrawlConfig.random_state`. So a resumed replay makes the same choices.
@@ -260,8 +259,8 @@ class Exploration(Part):
             return best
         if crawl.frontier.busy_host_links(now, RELEVANT, 1):
             return best
-        in_flight = crawl.in_flight  # without excluded URLs
-        self._in_flight = {url: best for url, best in self._in_flight.items() if url in in_flight}
+        for url_id in self._in_flight.keys() - crawl.in_flight.keys():  # excluded URLs
+            del self._in_flight[url_id]
         for _ in range(_MAX_DISCOUNTED):
             found = self._tree.find(crawl.frontier.best_score, self._choose_in)
             if found is None or found == best:

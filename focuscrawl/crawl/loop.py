@@ -144,9 +144,8 @@ class Crawl(CrawlState):
     def next(self, now: float) -> Fetch | None:
         """Return the next URL to fetch at the time ``now``, or None.
 
-        The next URL is the one with the best score, or one that `Exploration` chooses.
-
-        The URL counts as in flight until its visit is recorded or `requeue` is called.
+        The next URL is the one with the best score, or one that `Exploration` chooses. It counts
+        as in flight until its visit is recorded or `requeue` is called.
         """
         self._wait = None
         if not self.poll(now) or self.stop_reason is not None or self._has_to_wait(now):

@@ -191,7 +191,7 @@ class Frontier:
         return selected
 
     def best_undiscounted(self, urls: Ints) -> int | None:
-        """Return the URL with the best score; None if all scores are inf or halved.
+        """Return the best of those `urls` whose scores are neither inf nor halved, or None.
 
         Of URLs with equal scores, the method returns the one with the smallest id.
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import tempfile
@@ -104,7 +105,8 @@ def _start_script(folder: Path) -> Path:
     from focuscrawl.engine.browser import START_SCRIPT  # noqa: PLC0415 - slow to import
 
     path = folder / "chromium"
-    path.write_text(START_SCRIPT.format(memory="unlimited", program=_program()), encoding="utf-8")
+    program = shlex.quote(_program())
+    path.write_text(START_SCRIPT.format(memory="unlimited", program=program), encoding="utf-8")
     path.chmod(0o700)
     return path
 
